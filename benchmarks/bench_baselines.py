@@ -44,10 +44,10 @@ def oc1() -> str:
         growth.SEARCHES["oc1"] = functools.partial(oc1_splits, n_tries=n_tries, max_rows=max_rows)
         scores = []
         for seed in (0, 1):
-            model = CrispTreeClassifier(
+            model = CrispTreeClassifier.from_flat(
                 grow="oc1", algorithm="em", max_depth=8, finetune_epochs=0, random_state=seed, **PLAIN
             ).fit(*data.all_but_test())
-            scores.append([100 * model.cut(depth).score(data.X_test, data.y_test) for depth in depths])
+            scores.append([100 * model.truncate(depth).score(data.X_test, data.y_test) for depth in depths])
         lines.append([str(n_tries), f"{max_rows:,}", *(f"{score:.2f}" for score in np.mean(scores, axis=0))])
     return table(["tries a round", "rows of a leaf", *(f"depth {depth}" for depth in depths)], lines)
 
@@ -57,21 +57,21 @@ def non_greedy() -> str:
     data, depths = load_connect4(), (8, 14, 18)
     rows = (data.X_train, data.y_train)
     parts = ((data.X_valid, data.y_valid), (data.X_test, data.y_test), rows)
-    start = CrispTreeClassifier(grow="co2", algorithm="em", nu=43.0, max_depth=18, finetune_epochs=0, **STEPS).fit(
-        *rows
-    )
+    start = CrispTreeClassifier.from_flat(
+        grow="co2", algorithm="em", nu=43.0, max_depth=18, finetune_epochs=0, **STEPS
+    ).fit(*rows)
 
     def shown(model: CrispTreeClassifier) -> str:
         return " / ".join(f"{100 * model.score(*part):.2f}" for part in parts)
 
-    lines = [["the CO2 tree", *(shown(start.cut(depth)) for depth in depths)]]
+    lines = [["the CO2 tree", *(shown(start.truncate(depth)) for depth in depths)]]
     for trial in TRIALS:
         found = []
         for depth in depths:
             settings = {**STEPS, "finetune_epochs": 20, **trial}
-            model = start.cut(depth).set_params(algorithm="non_greedy", **settings)
+            model = start.truncate(depth).set_params(training__algorithm="non_greedy", **settings)
             # No leaf has more rows than there are, so that nothing grows further.
-            model.set_params(warm_start=True, min_samples_split=len(rows[1]) + 1)
+            model.set_params(warm_start=True, training__min_samples_split=len(rows[1]) + 1)
             found.append(shown(model.fit(*rows)))
         lines.append([", ".join(f"{name}={value:g}" for name, value in trial.items()), *found])
     return table(["non-greedy", *(f"depth {depth}" for depth in depths)], lines)

@@ -42,19 +42,21 @@ CRISP = {"device": "cpu", "n_jobs": 1}
 PLAIN = {"algorithm": "em", "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0}
 """Plain training: nothing is chosen inside the fit. What the defaults give: docs/results/contained.md."""
 MODELS: dict[str, Callable[[int], Any]] = {
-    "plain crisp, depth 8": lambda seed: CrispTreeClassifier(
+    "plain crisp, depth 8": lambda seed: CrispTreeClassifier.from_flat(
         split="oblique", l1=0.0, random_state=seed, **CRISP, **PLAIN
     ),
-    "crisp, depth 4": lambda seed: CrispTreeClassifier(
+    "crisp, depth 4": lambda seed: CrispTreeClassifier.from_flat(
         split="oblique", l1=0.0, max_depth=4, random_state=seed, **CRISP, **PLAIN
     ),
-    "crisp, depth 8, l2=1e-1": lambda seed: CrispTreeClassifier(
+    "crisp, depth 8, l2=1e-1": lambda seed: CrispTreeClassifier.from_flat(
         split="oblique", l1=0.0, l2=1e-1, random_state=seed, **CRISP, **PLAIN
     ),
-    "crisp, depth 4, l1=3e-2": lambda seed: CrispTreeClassifier(
+    "crisp, depth 4, l1=3e-2": lambda seed: CrispTreeClassifier.from_flat(
         split="oblique", max_depth=4, l1=3e-2, random_state=seed, **CRISP, **PLAIN
     ),
-    AXIS: lambda seed: CrispTreeClassifier(max_depth=4, split="axis", l1=0.0, random_state=seed, **CRISP, **PLAIN),
+    AXIS: lambda seed: CrispTreeClassifier.from_flat(
+        max_depth=4, split="axis", l1=0.0, random_state=seed, **CRISP, **PLAIN
+    ),
     "scikit-learn's tree, depth 8": lambda seed: DecisionTreeClassifier(max_depth=8, random_state=seed),
     "scikit-learn's tree, full": lambda seed: DecisionTreeClassifier(random_state=seed),
     "random forest, 100 trees": lambda seed: RandomForestClassifier(100, n_jobs=1, random_state=seed),
@@ -205,7 +207,7 @@ def main() -> None:
     parser.add_argument("--only", choices=list(DATA), help="print one data set's table, write nothing")
     chosen = parser.parse_args().only
     warnings.filterwarnings("ignore", message="y_pred|lbfgs failed")
-    CrispTreeClassifier(max_depth=1, **CRISP).fit([[0.0], [1.0]], [0, 1])  # imports torch before a clock runs
+    CrispTreeClassifier.from_flat(max_depth=1, **CRISP).fit([[0.0], [1.0]], [0, 1])  # imports torch before a clock runs
     with threadpool_limits(1):
         everything = {name: measure(name, *data.load()) for name, data in DATA.items() if chosen in (None, name)}
     sections = "\n".join(section(name, results) for name, results in everything.items())

@@ -34,7 +34,7 @@ PLAIN: dict[str, Any] = {
     "input_noise": 0.0,
     "scale": "feature",
     "shrinkage": 0.0,
-    "prune": None,
+    "ccp_alpha": None,
     "random_state": 0,
     "n_jobs": 1,
     "device": "cpu",
@@ -75,7 +75,7 @@ def measured() -> dict[str, float]:
     found = {}
     for name, changes in CASES.items():
         values = {**PLAIN, **changes}
-        model = CrispTreeClassifier(**{name: value for name, value in values.items() if name in known})
+        model = CrispTreeClassifier.from_flat(**{name: value for name, value in values.items() if name in known})
         found[name] = timed(lambda model=model: model.fit(X, y))
         if name == "fit, depth 8":
             model.predict(X)

@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from timing import table
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, TrainingOptions
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "contained.md"
 FOLDS = 4
@@ -61,8 +61,8 @@ def fold(name: str, number: int) -> dict[str, float]:
     train, test = list(folds.split(X, y))[number]
     result = {}
     models = {
-        "plain": CrispTreeClassifier(**CRISP, **PLAIN, random_state=number),
-        "crisp": CrispTreeClassifier(**CRISP, random_state=number),
+        "plain": CrispTreeClassifier.from_flat(**CRISP, **PLAIN, random_state=number),
+        "crisp": CrispTreeClassifier.from_flat(**CRISP, random_state=number),
         "tree": tuned_tree(number),
         "shallow": shallow_tree(number),
         "linear": linear(number),
@@ -80,7 +80,9 @@ def fold(name: str, number: int) -> dict[str, float]:
 def measured(names: list[str], jobs: int) -> dict[str, dict[str, np.ndarray]]:
     """Every figure of every set, one entry per fold."""
     tasks = [(name, number) for name in names for number in range(FOLDS)]
-    CrispTreeClassifier(epochs=1, finetune_epochs=1, max_depth=1, **PLAIN).fit(np.eye(4), [0, 1, 0, 1])
+    CrispTreeClassifier(training=TrainingOptions(epochs=1, finetune_epochs=1), max_depth=1, **PLAIN).fit(
+        np.eye(4), [0, 1, 0, 1]
+    )
     found = Parallel(jobs)(delayed(fold)(*task) for task in tasks)
     by_set: dict[str, dict[str, np.ndarray]] = {}
     for name in names:

@@ -43,7 +43,7 @@ CHANGES: list[dict[str, Any]] = [
 def main() -> None:
     folds = StratifiedKFold(4, shuffle=True, random_state=0)
     models = {"scikit-learn's tree, depth 8": DecisionTreeClassifier(max_depth=8, random_state=0)} | {
-        ", ".join(f"{name}={value!r}" for name, value in change.items()) or "plain": CrispTreeClassifier(
+        ", ".join(f"{name}={value!r}" for name, value in change.items()) or "plain": CrispTreeClassifier.from_flat(
             **{**PLAIN, **change}, random_state=1, n_jobs=-1
         )
         for change in CHANGES

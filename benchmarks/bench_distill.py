@@ -86,12 +86,16 @@ def percent(values: list[float]) -> str:
 def choices() -> str:
     cells: dict[str, list[str]] = {name: [] for name in CHOICES}
     seconds: dict[str, float] = dict.fromkeys(CHOICES, 0.0)
-    CrispTreeClassifier(**PLAIN, max_depth=1, epochs=1).fit(*DATA["breast cancer"])  # torch takes its time to start
+    CrispTreeClassifier.from_flat(**PLAIN, max_depth=1, epochs=1).fit(
+        *DATA["breast cancer"]
+    )  # torch takes its time to start
     for data in DATA:
         parts = [Parts(data, seed) for seed in CHOICE_SEEDS]
         for name, how in CHOICES.items():
             trials = [
-                part.trial(CrispTreeClassifier(**PLAIN, max_depth=CHOICE_DEPTH, random_state=seed), how, test=False)
+                part.trial(
+                    CrispTreeClassifier.from_flat(**PLAIN, max_depth=CHOICE_DEPTH, random_state=seed), how, test=False
+                )
                 for seed, part in zip(CHOICE_SEEDS, parts, strict=True)
             ]
             cells[name].append(percent([trial.accuracy for trial in trials]))
@@ -112,7 +116,7 @@ def students() -> str:
         for name, (parameters, how) in STUDENTS.items():
             trials, asked = [], []
             for seed, part in zip(TEST_SEEDS, parts, strict=True):
-                model = CrispTreeClassifier(**parameters, random_state=seed, n_jobs=-1)
+                model = CrispTreeClassifier.from_flat(**parameters, random_state=seed, n_jobs=-1)
                 trials.append(part.trial(model, how, test=True))
                 asked.append(model.decision_path(part.test).sum() / len(part.test) - 1)
             agreement = percent([trial.agreement for trial in trials])
@@ -130,9 +134,9 @@ def connect4(seeds: int, trees: int) -> str:
     X, y = np.concatenate([data.X_train, data.X_valid]), np.concatenate([data.y_train, data.y_valid])
     scores: dict[str, list[float]] = {"one tree": [], f"{trees} bagged trees": [], "distilled": []}
     for seed in range(seeds):
-        one = CrispTreeClassifier(**BAGGED, random_state=seed).fit(X, y)
-        bag = BaggingClassifier(CrispTreeClassifier(**BAGGED), trees, random_state=seed).fit(X, y)
-        student = CrispTreeClassifier(**BAGGED | {"input_noise": 0.3}, random_state=seed)
+        one = CrispTreeClassifier.from_flat(**BAGGED, random_state=seed).fit(X, y)
+        bag = BaggingClassifier(CrispTreeClassifier.from_flat(**BAGGED), trees, random_state=seed).fit(X, y)
+        student = CrispTreeClassifier.from_flat(**BAGGED | {"input_noise": 0.3}, random_state=seed)
         student.distill(bag, X, y, copies=4, noise=0.5)
         for name, model in zip(scores, (one, bag, student), strict=True):
             scores[name].append(model.score(data.X_test, data.y_test))

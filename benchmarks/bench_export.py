@@ -29,7 +29,6 @@ from timing import medians, table
 
 import crisptree
 from crisptree import CrispTreeClassifier, export
-from crisptree.estimators.loading import save
 from crisptree.export import Portable
 from crisptree.export.c99.header import DeviceCost, make_header
 from crisptree.export.c99.quantization import quantize
@@ -75,7 +74,7 @@ def models() -> dict[str, Any]:
     train, held, _, _ = data()
     quick = {"epochs": 5, "finetune_epochs": 10, "batch_size": 1000, "learning_rate": 0.005}
     plain = {"algorithm": "em", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0, "learning_rate_decay": "none"}
-    tree = CrispTreeClassifier(max_depth=8, split="oblique", scale="global", random_state=0, **plain, **quick)
+    tree = CrispTreeClassifier.from_flat(max_depth=8, split="oblique", scale="global", random_state=0, **plain, **quick)
     full = kept("whole", lambda: tree.fit(*train))
 
     def small(terms: int) -> Any:
@@ -92,8 +91,8 @@ def models() -> dict[str, Any]:
 def fitting(model: Any) -> Any:
     """The model pruned as little as makes its int8 header fit."""
     alphas = model.ccp_path().alphas
-    place = bisect_left(alphas, True, key=lambda alpha: flash(model.pruned(alpha)) <= FLASH)
-    return model.pruned(alphas[place])
+    place = bisect_left(alphas, True, key=lambda alpha: flash(model.prune(alpha)) <= FLASH)
+    return model.prune(alphas[place])
 
 
 def kept(name: str, make: Callable[[], Any]) -> Any:
@@ -102,7 +101,7 @@ def kept(name: str, make: Callable[[], Any]) -> Any:
     file = KEPT / f"{name}.crisp"
     if not file.exists():
         print(f"making {name}", flush=True)
-        save(make(), file)
+        make().save(file)
     return crisptree.load(file)
 
 

@@ -21,7 +21,7 @@ from timing import table
 
 from crisptree import CrispTreeClassifier
 from crisptree.datasets import load_connect4
-from crisptree.learning.engines.native_engine import NativeSteps
+from crisptree.learning.engines.native_engine import NativeEngine
 from crisptree.learning.history import EpochRecord
 
 
@@ -107,7 +107,7 @@ def shares(clock: Clock, whole: float) -> str:
 
 
 def scores(model: CrispTreeClassifier, X: np.ndarray, y: np.ndarray) -> str:
-    return f"{100 * model.greedy().score(X, y):.1f} / {100 * model.score(X, y):.1f}"
+    return f"{100 * model.before_finetuning().score(X, y):.1f} / {100 * model.score(X, y):.1f}"
 
 
 def by_depth(X: np.ndarray, y: np.ndarray) -> None:
@@ -169,18 +169,18 @@ class Pairs:
         self.per_row: list[float] = []
 
     def __enter__(self) -> None:
-        self.epoch = NativeSteps.epoch
+        self.epoch = NativeEngine.epoch
 
-        def counting(steps: NativeSteps, *arguments: object) -> object:
+        def counting(steps: NativeEngine, *arguments: object) -> object:
             result = self.epoch(steps, *arguments)  # type: ignore[arg-type]
-            if steps.trainee.is_whole_tree:
+            if steps.state.is_whole_tree:
                 self.per_row.append(steps.pairs / len(steps.samples))
             return result
 
-        NativeSteps.epoch = counting  # type: ignore[method-assign]
+        NativeEngine.epoch = counting  # type: ignore[method-assign]
 
     def __exit__(self, *_: object) -> None:
-        NativeSteps.epoch = self.epoch  # type: ignore[method-assign]
+        NativeEngine.epoch = self.epoch  # type: ignore[method-assign]
 
 
 def growth_of_time() -> None:

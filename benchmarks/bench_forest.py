@@ -117,7 +117,7 @@ def forest_line(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_
             line[f"first {number}"] = 100 * float(np.mean(classes[each[:number].mean(axis=0).argmax(axis=1)] == y_test))
         line["one tree"] = 100 * float(np.mean(classes[each.argmax(axis=2)] == y_test))
         line["oob"] = 100 * getattr(model, "oob_score_", np.nan)
-        line["chosen"] = model.chosen_
+        line["chosen"] = model.best_params_
         some = X_test[:1000]
         line["splits a row"] = sum(float(tree.decision_path(some).sum()) / len(some) - 1 for tree in model.estimators_)
         line["leaves"] = model.get_n_leaves() / len(model)
@@ -131,7 +131,9 @@ def accuracy_of(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
         X, y, X_test, y_test = next(rest for number, *rest in folds_of(name) if number == seed)
     else:
         X, y, X_test, y_test = rows_of(name)
-    ours = CrispForestClassifier(n_estimators=TREES, random_state=seed, device=device, n_jobs=-1, **image_shape(name))
+    ours = CrispForestClassifier.from_flat(
+        n_estimators=TREES, random_state=seed, device=device, n_jobs=-1, **image_shape(name)
+    )
     if name in DATA or name == "digits":
         ours.set_params(n_jobs=1)
     model = ours if kind == "crisp forest" else RIVALS[kind](seed)
@@ -152,7 +154,7 @@ def tuned(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
     X, X_held, y, y_held = train_test_split(X, y, test_size=0.2, stratify=y, random_state=seed)
     base = IMAGES if image_shape(name) else TABLES
     values = {**base, "bootstrap": True, **image_shape(name), **SETTINGS[setting]}
-    model = CrispForestClassifier(n_estimators=TREES, random_state=seed, device=device, n_jobs=-1, **values)
+    model = CrispForestClassifier.from_flat(n_estimators=TREES, random_state=seed, device=device, n_jobs=-1, **values)
     return [{"set": name, "setting": setting, "seed": seed, **forest_line(model, X, y, X_held, y_held)}]
 
 
@@ -198,16 +200,18 @@ def speed(results: Results, sets: list[str], device: str) -> None:
         values |= {"n_jobs": 2 if device == "cpu" else -1}
         shared = {"scale": "global" if image_shape(name) else "feature"}
         one = {**values, **shared, "l1": 0.0, "shrinkage": 0.0}
-        CrispForestClassifier(n_estimators=2, random_state=0, **values, **shared).fit(X, y)  # compiles what it needs
+        CrispForestClassifier.from_flat(n_estimators=2, random_state=0, **values, **shared).fit(
+            X, y
+        )  # compiles what it needs
         rng, n_alone, alone = np.random.default_rng(0), TREES if device == "cpu" else 3, []
-        forest = CrispForestClassifier(n_estimators=TREES, random_state=0, **values, **shared)
+        forest = CrispForestClassifier.from_flat(n_estimators=TREES, random_state=0, **values, **shared)
         forests, wholes = [], []
         for seed in range(n_alone):
             if seed == n_alone // 2 or device != "cpu":  # in between: the machine may be busier before than after
                 forests.append(time_of_fit(forest, X, y))
-                wholes.append(time_of_fit(CrispTreeClassifier(random_state=seed, **one), X, y))
+                wholes.append(time_of_fit(CrispTreeClassifier.from_flat(random_state=seed, **one), X, y))
             times = np.bincount(rng.integers(len(y), size=len(y)), minlength=len(y))
-            alone.append(time_of_fit(CrispTreeClassifier(random_state=seed, **one), X, y, times))
+            alone.append(time_of_fit(CrispTreeClassifier.from_flat(random_state=seed, **one), X, y, times))
         each, together, whole = (np.median(seconds, axis=0) for seconds in (alone, forests, wholes))
         results.add(
             what="training",

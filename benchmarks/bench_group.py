@@ -23,7 +23,7 @@ from sklearn.datasets import load_digits
 from timing import table
 
 from crisptree import CrispTreeClassifier
-from crisptree.distributed import alone
+from crisptree.distributed import single_process
 
 PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.3, "shrinkage": 0.0, "random_state": 0}
 
@@ -58,8 +58,8 @@ def one_process(device: str) -> None:
     lines = []
     for name, depth in (("digits", 6), ("20,000 × 100", 6)):
         X, y = data(name)
-        model = CrispTreeClassifier(**PLAIN, max_depth=depth, device=device, n_jobs=1)
-        with alone():
+        model = CrispTreeClassifier.from_flat(**PLAIN, max_depth=depth, device=device, n_jobs=1)
+        with single_process():
             apart = [seconds(model, X, y) for _ in range(2)]
             score = model.score(X, y)
         group = [seconds(model, X, y) for _ in range(2)]
@@ -81,7 +81,7 @@ def several(device: str) -> None:
     part = slice(len(y) * rank // size, len(y) * (rank + 1) // size)
     short = {"epochs": 6, "finetune_epochs": 8, "max_depth": 4}
     started = time.perf_counter()
-    model = CrispTreeClassifier(**PLAIN, **short, device=device, n_jobs=-1).fit(X[part], y[part])
+    model = CrispTreeClassifier.from_flat(**PLAIN, **short, device=device, n_jobs=-1).fit(X[part], y[part])
     if not rank:
         print(f"{size} process(es): {digest(model)}, {time.perf_counter() - started:.1f} s", flush=True)
     dist.destroy_process_group()

@@ -35,7 +35,7 @@ from sklearn.preprocessing import StandardScaler
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.learning.linear_leaves import with_models
-from crisptree.learning.task import Part, Problem
+from crisptree.learning.task import RowSet, TrainingTask
 from crisptree.targets import Classes
 
 PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.3, "shrinkage": 0.0, "scale": "feature"}
@@ -55,12 +55,15 @@ def tables(n_rows: int, own: Path | None) -> Iterator[tuple[str, Any, Any]]:
 def models(seed: int, penalty: float, depths: list[int]) -> Iterator[tuple[str, Callable[[Any, Any], Any]]]:
     """What is compared, by name: how it is fitted."""
     common = {**PLAIN, "random_state": seed, "n_jobs": 1}
-    yield "constant leaves, depth 10", CrispTreeClassifier(max_depth=10, **common).fit
+    yield "constant leaves, depth 10", CrispTreeClassifier.from_flat(max_depth=10, **common).fit
     for depth in depths:
-        linear = {"leaves": "linear", "leaf_penalty": penalty}
-        yield f"linear leaves in turn, depth {depth}", CrispTreeClassifier(max_depth=depth, **linear, **common).fit
+        linear = {"leaf_model": "linear", "leaf_l2": penalty}
+        yield (
+            f"linear leaves in turn, depth {depth}",
+            CrispTreeClassifier.from_flat(max_depth=depth, **linear, **common).fit,
+        )
     yield f"linear leaves once, depth {depths[-1]}", partial(once, depths[-1], penalty, seed)
-    yield "linear leaves, plain defaults", CrispTreeClassifier(leaves="linear", random_state=seed, n_jobs=1).fit
+    yield "linear leaves, plain defaults", CrispTreeClassifier(leaf_model="linear", random_state=seed, n_jobs=1).fit
     yield "constant leaves, plain defaults", CrispTreeClassifier(random_state=seed, n_jobs=1).fit
     yield "logistic regression", make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit
     yield "forest of 100", RandomForestClassifier(random_state=seed).fit
@@ -68,9 +71,9 @@ def models(seed: int, penalty: float, depths: list[int]) -> Iterator[tuple[str, 
 
 def once(depth: int, penalty: float, seed: int, X: Any, y: Any) -> CrispTreeClassifier:
     """Models fitted to a tree that was trained without them."""
-    model = CrispTreeClassifier(max_depth=depth, **PLAIN, random_state=seed, n_jobs=1).fit(X, y)
-    part = Part(X, y.astype(np.int64), np.ones(len(y)))
-    problem = Problem(part, model.tree_.statistics.scaling, Classes(len(model.classes_)))
+    model = CrispTreeClassifier.from_flat(max_depth=depth, **PLAIN, random_state=seed, n_jobs=1).fit(X, y)
+    part = RowSet(X, y.astype(np.int64), np.ones(len(y)))
+    problem = TrainingTask(part, model.tree_.statistics.scaling, Classes(len(model.classes_)))
     model.tree_ = with_models(model.tree_, problem, penalty, 1)
     return model
 
@@ -78,8 +81,8 @@ def once(depth: int, penalty: float, seed: int, X: Any, y: Any) -> CrispTreeClas
 def profile() -> None:
     """Print which functions a fit of few rows with many features spends its time in."""
     X, y = make_regression(300, 200, random_state=0)
-    common = {"leaf_penalty": 30.0, "steepness_step": 0.1, "random_state": 0, "n_jobs": 1}
-    model = CrispTreeRegressor(leaves="linear", **PLAIN, **common)
+    common = {"leaf_l2": 30.0, "steepness_step": 0.1, "random_state": 0, "n_jobs": 1}
+    model = CrispTreeRegressor.from_flat(leaf_model="linear", **PLAIN, **common)
     with cProfile.Profile() as profiler:
         model.fit(X, y)
     pstats.Stats(profiler).sort_stats("cumtime").print_stats("fit_tree|equations/linear_leaves|inv|solve")

@@ -38,7 +38,7 @@ def main() -> None:
                 n_jobs=-1,
             ).fit(X, y)
             scores = []
-            for tree in (model.greedy(), model):
+            for tree in (model.before_finetuning(), model):
                 soft = tree.classes_[tree.soft_predict_proba(X_test).argmax(axis=1)]
                 scores += [tree.score(X_test, y_test), np.mean(soft == y_test)]
             rows.append([*scores, model.score(X, y)])

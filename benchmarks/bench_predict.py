@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 from timing import medians, table
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, TrainingOptions
 from crisptree.data.scaling import Scaling
 from crisptree.inference import FlatTree, routing
 from crisptree.inference.statistics import empty_statistics
@@ -104,7 +104,10 @@ def against_others() -> tuple[str, dict[str, str]]:
     """All packages on the same rows; also what is to be reached, with what was measured."""
     name, X, y, X_test = rows()
     crisp = CrispTreeClassifier(
-        max_depth=DEPTH, epochs=10, finetune_epochs=5, min_updates=0, random_state=0, n_jobs=-1
+        max_depth=DEPTH,
+        training=TrainingOptions(epochs=10, finetune_epochs=5, min_updates=0),
+        random_state=0,
+        n_jobs=-1,
     ).fit(X, y)
     plain = DecisionTreeClassifier(max_depth=DEPTH, random_state=0).fit(X, y)
     tree = crisp.tree_

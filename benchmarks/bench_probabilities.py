@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 from timing import table
 
 from crisptree import CrispTreeClassifier, metrics
-from crisptree.inference.shrinkage import STRENGTHS, shrink
-from crisptree.targets.classes import SMALLEST_JUDGED
+from crisptree.inference.pruning import STRENGTHS, shrink
+from crisptree.targets.classification import SMALLEST_JUDGED
 
 FOLDS = 4
 DATA: dict[str, Callable[[], tuple[Any, Any]]] = {
@@ -37,7 +37,7 @@ DATA: dict[str, Callable[[], tuple[Any, Any]]] = {
 
 
 def ours(**changes: Any) -> Callable[[], Any]:
-    return lambda: CrispTreeClassifier(random_state=0, n_jobs=1, device="cpu", **changes)
+    return lambda: CrispTreeClassifier.from_flat(random_state=0, n_jobs=1, device="cpu", **changes)
 
 
 class RestHeldOut:
@@ -45,7 +45,7 @@ class RestHeldOut:
 
     def fit(self, X: Any, y: Any) -> Any:
         rest, held, labels, held_labels = train_test_split(X, y, test_size=0.1, stratify=y, random_state=0)
-        return ours(shrinkage="auto", prune="auto")().fit(rest, labels, validation=(held, held_labels))
+        return ours(shrinkage="auto", ccp_alpha="auto")().fit(rest, labels, eval_set=(held, held_labels))
 
 
 class ByCounts:
@@ -88,8 +88,8 @@ def theirs(**calibration: Any) -> Callable[[], Any]:
 MODELS: dict[str, Callable[[], Any]] = {
     "CrispTreeClassifier()": ours(),
     'shrinkage="auto"': ours(shrinkage="auto"),
-    'prune="auto"': ours(prune="auto"),
-    "both": ours(shrinkage="auto", prune="auto"),
+    'ccp_alpha="auto"': ours(ccp_alpha="auto"),
+    "both": ours(shrinkage="auto", ccp_alpha="auto"),
     "both, without the second training": RestHeldOut,
     "shrinkage by training counts": ByCounts,
     "scikit-learn's tree, depth by CV": theirs(),

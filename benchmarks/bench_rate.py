@@ -21,7 +21,7 @@ def row(name: str, data: Dataset) -> str:
     some = np.random.default_rng(0).permutation(len(data.X_train))[:N_ROWS]
     scores = []
     for rate in RATES:
-        model = CrispTreeClassifier(**PLAIN, learning_rate=rate, random_state=0, n_jobs=-1).fit(
+        model = CrispTreeClassifier.from_flat(**PLAIN, learning_rate=rate, random_state=0, n_jobs=-1).fit(
             data.X_train[some], data.y_train[some]
         )
         scores.append(f"{100 * model.score(data.X_valid, data.y_valid):.1f}")

@@ -82,12 +82,12 @@ def model_of(task: Task) -> Any:
     """What is fitted."""
     ours = {"random_state": task.seed, "n_jobs": 1, "device": "cpu"}
     made = {
-        "crisp": lambda: CrispTreeRegressor(max_depth=task.depth, **ours),
+        "crisp": lambda: CrispTreeRegressor.from_flat(max_depth=task.depth, **ours),
         "tuned tree": lambda: tuned_tree(task.seed, task.depth),
-        "crisp, linear leaves": lambda: CrispTreeRegressor(leaves="linear", **ours),
+        "crisp, linear leaves": lambda: CrispTreeRegressor.from_flat(leaf_model="linear", **ours),
         "linear regression": LinearRegression,
         LIGHTGBM: lambda: one_linear_tree(task.seed),
-        "crisp forest": lambda: CrispForestRegressor(**ours),
+        "crisp forest": lambda: CrispForestRegressor.from_flat(**ours),
         "random forest": lambda: RandomForestRegressor(random_state=task.seed, n_jobs=1),
     }
     return made[task.model]()
@@ -108,7 +108,7 @@ def done(task: Task, n_made: int, n_houses: int) -> dict[str, Any]:
     line["rmse"] = float(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)))
     if isinstance(model, GridSearchCV):
         return line | {"chosen": model.best_params_, "validated": float(np.sqrt(-model.best_score_))}
-    return line | {"chosen": getattr(model, "chosen_", None)}
+    return line | {"chosen": getattr(model, "best_params_", None)}
 
 
 def tasks_of(names: list[str], depths: list[int], seeds: list[int], models: list[str]) -> list[Task]:
@@ -164,8 +164,8 @@ def training_time(given: argparse.Namespace) -> None:
             seconds: dict[str, list[float]] = {"numbers": [], "classes": []}
             for seed in range(-unseen, given.rounds):
                 for kind, model, target in (
-                    ("numbers", CrispTreeRegressor(random_state=max(seed, 0), **values), y),
-                    ("classes", CrispTreeClassifier(random_state=max(seed, 0), **values), classes),
+                    ("numbers", CrispTreeRegressor.from_flat(random_state=max(seed, 0), **values), y),
+                    ("classes", CrispTreeClassifier.from_flat(random_state=max(seed, 0), **values), classes),
                 ):
                     begun = clock()
                     model.fit(X, target)
@@ -191,8 +191,8 @@ def prediction_time(given: argparse.Namespace) -> None:
         for depth in (4, 8):
             values = {**SETTLED, "grow": "balanced", "max_depth": depth, "finetune_epochs": 5, "random_state": 0}
             trees = {
-                "numbers": CrispTreeRegressor(**values).fit(X, y),
-                "classes": CrispTreeClassifier(**values).fit(X, classes),
+                "numbers": CrispTreeRegressor.from_flat(**values).fit(X, y),
+                "classes": CrispTreeClassifier.from_flat(**values).fit(X, classes),
             }
             line: dict[str, Any] = {"depth": depth}
             for rows, repeat in ((many, 1), (many[:1], 100)):

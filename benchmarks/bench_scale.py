@@ -30,24 +30,24 @@ from timing import table
 
 from crisptree import CrispTreeClassifier
 from crisptree.data.rows import ArrayRows
-from crisptree.distributed import alone
+from crisptree.distributed import single_process
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.engines.native_engine import NativeSteps
+from crisptree.learning.engines.native_engine import NativeEngine
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.options import Pace, Plan
+from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Orders, Samples
-from crisptree.learning.sources.base import LeafGroups, SummedLevel, group_leaves
+from crisptree.learning.sources.base import LeafGroups, group_leaves
 from crisptree.learning.sources.shards import ShardedRows
-from crisptree.learning.stumps import Stumps
-from crisptree.one_thread import one_thread
+from crisptree.learning.stumps import Stumps, SummedLevel
 from crisptree.splits import kind_of
 from crisptree.targets import Classes
+from crisptree.threads import one_thread
 from crisptree.tree import Tree
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "scale.md"
 CLASSES, DEPTH, SHARDS, EPOCHS = 4, 6, 8, 5
 NARROW, WIDE = 32, 784
-PACE = Pace(steepness=3.0, learning_rate=1e-6)  # so slow that all epochs find the same tree
+PACE = EpochSettings(steepness=3.0, learning_rate=1e-6)  # so slow that all epochs find the same tree
 PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.3, "shrinkage": 0.0}
 
 PROCESSES, ALL_ROWS = 1000, 10**10
@@ -87,8 +87,8 @@ def samples_of(X: npt.NDArray[np.float32], y: npt.NDArray[np.int64]) -> Samples:
 def some_tree(p: int) -> Tree:
     """A complete tree that knows something, the same in every process."""
     X, y = data(4000, p)
-    with alone():
-        model = CrispTreeClassifier(
+    with single_process():
+        model = CrispTreeClassifier.from_flat(
             **PLAIN, grow="balanced", max_depth=DEPTH, finetune_epochs=8, random_state=0, n_jobs=-1
         )
         return Tree.soft(model.fit(X, y).tree_)
@@ -139,7 +139,7 @@ def by_processes(run: Run, tree: Tree) -> dict[str, Any]:
     states = [everything.leaf(leaf, rows.target, rows.weight) for leaf in leaves]
     stumps = SummedLevel(rows, LeafGroups(tree, leaves, states), *stumps_at(tree, run.p))
     for name, trainee in {"tree": WholeTree(tree, rows), "stumps": stumps}.items():
-        steps = rows.steps(trainee, plan, torch.Generator().manual_seed(0), fresh=True)  # type: ignore[arg-type]
+        steps = rows.make_engine(trainee, plan, torch.Generator().manual_seed(0), fresh=True)  # type: ignore[arg-type]
         group.sums = group.bytes = 0
         found[name] = fastest(lambda steps=steps: steps.epoch(PACE, torch.zeros(0)))  # type: ignore[misc]
         found |= {f"{name} sums": group.sums / EPOCHS, f"{name} bytes": group.bytes / EPOCHS}
@@ -155,7 +155,7 @@ def ordinarily(run: Run, tree: Tree) -> dict[str, Any]:
     trainees |= {"stumps": Stumps(*stumps_at(tree, run.p), group_leaves(tree, samples, leaves))}  # type: ignore[dict-item]
     found = {}
     for name, trainee in trainees.items():
-        steps = NativeSteps(trainee, samples, plan, fresh=True)
+        steps = NativeEngine(trainee, samples, plan, fresh=True)
         orders = Orders(trainee.groups, plan, torch.Generator().manual_seed(0))
         found[name] = fastest(lambda steps=steps, orders=orders: steps.epoch(PACE, orders.next()))  # type: ignore[misc]
     return found
@@ -172,9 +172,9 @@ def quality() -> dict[str, list[tuple[float, float]]]:
         pairs = []
         for seed in range(5):
             train, test, own, other = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=y)
-            model = CrispTreeClassifier(**PLAIN, max_depth=depth, random_state=seed, n_jobs=1)
+            model = CrispTreeClassifier.from_flat(**PLAIN, max_depth=depth, random_state=seed, n_jobs=1)
             on_shards = model.fit(train, own, shards=SHARDS).score(test, other)
-            with alone():
+            with single_process():
                 pairs.append((float(model.fit(train, own).score(test, other)), float(on_shards)))
         found[name] = pairs
     return found

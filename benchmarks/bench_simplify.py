@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from timing import table
 
-from crisptree import CrispTreeClassifier, explain
+from crisptree import CrispTreeClassifier, TrainingOptions, explain
 from crisptree.inspection.counterfactual_search import CounterfactualSearch
 
 TERMS = (50, 20, 10)
@@ -26,27 +26,29 @@ def main() -> None:
     train, held = (X[:50_000], y[:50_000]), (X[50_000:], y[50_000:])
     model = CrispTreeClassifier(
         split="oblique",
-        algorithm="em",
+        training=TrainingOptions(
+            algorithm="em",
+            epochs=5,
+            finetune_epochs=10,
+            batch_size=1000,
+            learning_rate=0.005,
+            learning_rate_decay="none",
+            scale="global",
+        ),
         l1=0.0,
         input_noise=0.0,
         shrinkage=0.0,
-        epochs=5,
-        finetune_epochs=10,
-        batch_size=1000,
-        learning_rate=0.005,
-        learning_rate_decay="none",
-        scale="global",
         random_state=0,
         n_jobs=-1,
     ).fit(*train)
     lines = [line("all", model, held, (X_test, y_test))]
     small = model
     for terms in TERMS:
-        small = small.simplified(*train, max_terms=terms, validation=held)
+        small = small.simplify(*train, max_terms=terms, eval_set=held)
         lines.append(line(f"at most {terms}", small, held, (X_test, y_test)))
         print(lines[-1], flush=True)
         if terms == 20:
-            fewer = small.simplified(*train, max_terms=terms, tolerance=0.01, validation=held)
+            fewer = small.simplify(*train, max_terms=terms, tolerance=0.01, eval_set=held)
             lines.append(line("... and tolerance=0.01", fewer, held, (X_test, y_test)))
             print(lines[-1], flush=True)
     print(table(["terms of a split", "held-out %", "test %", "splits", "weights", "not zero"], lines))

@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from timing import table
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, TrainingOptions
 
 FIXED = {"split": "oblique", "l1": 0.01, "input_noise": 1.4, "shrinkage": 0.0, "scale": "global"}
 COMPLETE = {"grow": "balanced", "max_depth": 8, "finetune_epochs": 2, "min_updates": 0}
@@ -64,14 +64,16 @@ def peak() -> float:
 
 def one(name: str) -> None:
     n, p, kind, parameters = CASES[name]
-    CrispTreeClassifier(max_depth=1, epochs=1).fit([[0.0], [1.0]], [0, 1])  # torch and the kernels are there by now
+    CrispTreeClassifier(max_depth=1, training=TrainingOptions(epochs=1)).fit(
+        [[0.0], [1.0]], [0, 1]
+    )  # torch and the kernels are there by now
     before = peak()
     X, y = texts(n, p)
     kept = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     rows = X.toarray() if kind == "dense" else X
     part = int(TRAINING * n)
     tree = {"max_depth": DEPTH, "random_state": 0, "device": "cpu", "n_jobs": 1, **parameters}
-    model = LogisticRegression(max_iter=200, C=0.1) if kind == "linear" else CrispTreeClassifier(**tree)
+    model = LogisticRegression(max_iter=200, C=0.1) if kind == "linear" else CrispTreeClassifier.from_flat(**tree)
     started = time.perf_counter()
     model.fit(rows[:part], y[:part])
     seconds = time.perf_counter() - started

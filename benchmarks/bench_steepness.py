@@ -43,7 +43,7 @@ def main() -> None:
     print("|---" * (len(STARTS) + 1) + "|")
     makers = {
         "`.paper()`": CrispTreeClassifier.paper,
-        "likelihood, noise 0.7": lambda **rest: CrispTreeClassifier(**NOISY, **rest),
+        "likelihood, noise 0.7": lambda **rest: CrispTreeClassifier.from_flat(**NOISY, **rest),
     }
     for name, make in makers.items():
         cells = []

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, TrainingOptions
 from crisptree.inspection.model_view import strip_encoder
 
 N_ROWS, ROUNDS = 10_000, 60
@@ -68,7 +68,13 @@ def main() -> None:
     for said, dtype in TYPES.items():
         frame, y = table()
         frame = frame.astype({name: dtype for name in frame.columns if name.startswith("c")})
-        model = CrispTreeClassifier(max_depth=4, epochs=3, finetune_epochs=3, n_jobs=1, random_state=0, split="oblique")
+        model = CrispTreeClassifier(
+            max_depth=4,
+            training=TrainingOptions(epochs=3, finetune_epochs=3),
+            n_jobs=1,
+            random_state=0,
+            split="oblique",
+        )
         model.fit(frame[:2000], y[:2000])
         names = model.encoder_.get_feature_names_out().tolist()
         means = pd.Series({c.name: c.mean for c in model.encoder_.preprocessing_.columns if c.missing})

@@ -15,15 +15,14 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from crisptree.blocks import available_cores
 from crisptree.data.rows import ArrayRows
-from crisptree.learning.engines.torch_engine import VALUES_AT_ONCE, TorchSteps
+from crisptree.learning.engines.torch_engine import VALUES_AT_ONCE, TorchEngine
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups, Orders, Samples
 from crisptree.learning.stumps import Stumps
-from crisptree.one_thread import one_thread
 from crisptree.splits import kind_of
 from crisptree.targets import Classes, SoftClasses
+from crisptree.threads import available_cores, one_thread
 
 ROUNDS = 3
 CASES: dict[str, tuple[str, int, tuple[int, ...], bool]] = {
@@ -53,14 +52,14 @@ def epoch_of(
     splits = kind.candidates(samples.group_means(groups), random)
     tables = samples.target.random_tables(2 * n_candidates, random).reshape(2, -1)
     plan = Plan(epochs=100, batch_size=256)
-    steps = TorchSteps(Stumps(splits, tables, groups, n_candidates), samples, plan, fresh=True)
+    steps = TorchEngine(Stumps(splits, tables, groups, n_candidates), samples, plan, fresh=True)
     if not ours:
         steps.threads, steps.piece = 1, max(1, VALUES_AT_ONCE // samples.n_features)
     orders = Orders(groups, plan, random)
 
     def epoch() -> float:
         start = time.perf_counter()
-        steps.epoch(plan.pace(0), orders.next())
+        steps.epoch(plan.settings_at(0), orders.next())
         return time.perf_counter() - start
 
     def alone() -> float:

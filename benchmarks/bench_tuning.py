@@ -54,10 +54,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "max_depth=4, l1=3e-2": {"max_depth": 4, "l1": 3e-2},
 }
 IMAGE_SETTINGS: dict[str, dict[str, Any]] = {
-    'scale="global", roughness=1e-3': {"roughness": 1e-3},
-    'scale="global", roughness=1e-2': {"roughness": 1e-2},
-    'scale="global", roughness=1e-1': {"roughness": 1e-1},
-    "max_depth=4, the same with 1e-2": {"roughness": 1e-2, "max_depth": 4},
+    'scale="global", spatial_penalty=1e-3': {"spatial_penalty": 1e-3},
+    'scale="global", spatial_penalty=1e-2': {"spatial_penalty": 1e-2},
+    'scale="global", spatial_penalty=1e-1': {"spatial_penalty": 1e-1},
+    "max_depth=4, the same with 1e-2": {"spatial_penalty": 1e-2, "max_depth": 4},
 }
 
 
@@ -66,7 +66,7 @@ def measure(name: str, change: dict[str, Any]) -> dict[str, np.ndarray]:
     X, y = DATA[name].load()
     rows = []
     for seed, (train, test) in enumerate(StratifiedKFold(FOLDS, shuffle=True, random_state=1).split(X, y)):
-        model = CrispTreeClassifier(**{**PLAIN, **change}, **FIXED, random_state=seed).fit(X[train], y[train])
+        model = CrispTreeClassifier.from_flat(**{**PLAIN, **change}, **FIXED, random_state=seed).fit(X[train], y[train])
         scores = [100 * model.score(X[part], y[part]) for part in (test, train)]
         rows.append([*scores, log_loss(y[test], model.predict_proba(X[test]))])
     return dict(zip(("new", "train", "log loss"), np.array(rows).T, strict=True))

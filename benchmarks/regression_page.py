@@ -142,8 +142,8 @@ cross-validation. Bold where ours is no better.
 
 """
 
-LINEAR = """`leaves="linear"` at the default depth; LightGBM grows one tree with `linear_tree`, its number of leaves and
-`linear_lambda` tuned by 3-fold cross-validation. A negative number is an error of ours that is smaller.
+LINEAR = """`leaf_model="linear"` at the default depth; LightGBM grows one tree with `linear_tree`, its number of leaves
+and `linear_lambda` tuned by 3-fold cross-validation. A negative number is an error of ours that is smaller.
 
 """
 

@@ -2,15 +2,14 @@
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "What the tree looks like": (
-        *("split", "max_depth", "max_leaf_nodes", "min_samples_split", "min_samples_leaf"),
-        *("min_weight_fraction_leaf", "min_impurity_decrease", "leaves", "window", "scales", "stages"),
+        *("split", "max_depth", "max_leaf_nodes", "min_samples_leaf", "leaf_model", "window", "scales", "stages"),
     ),
     "How strongly it is regularised": (
-        *("l1", "l2", "input_noise", "leaf_prior", "shrinkage", "prune", "leaf_penalty", "penalty_share", "nu"),
+        *("l1", "l2", "input_noise", "shrinkage", "ccp_alpha", "leaf_prior", "leaf_l2", "penalty_share", "nu"),
     ),
-    "What a split may combine": ("signs", "max_features_per_split", "apart"),
+    "What a split may combine": ("sign_cst", "max_features_per_split", "interaction_cst"),
     "What the data are": (
-        "categorical",
+        "categorical_features",
         "scale",
         "class_weight",
         "ignore_label",
@@ -18,15 +17,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "normalise_images",
         "pixels_per_epoch",
     ),
-    "Images": ("image_shape", "roughness", "shifts"),
+    "Images": ("image_shape", "spatial_penalty", "max_shift"),
     "How it is trained": (
         *("algorithm", "grow", "epochs", "finetune_epochs", "min_updates", "learning_rate", "learning_rate_decay"),
         *("batch_size", "steepness", "steepness_step", "annealing", "finetune_steepness", "mass_threshold"),
         "upper_levels",
     ),
+    "Limits of growth": ("min_samples_split", "min_weight_fraction_leaf", "min_impurity_decrease"),
     "What makes a forest": ("n_estimators", "bootstrap", "max_samples", "max_features"),
     "What is held out": ("validation_fraction", "early_stopping", "n_iter_no_change"),
-    "Running": ("warm_start", "random_state", "device", "n_jobs", "verbose", "callbacks"),
+    "Running": ("warm_start", "random_state", "n_jobs", "verbose", "training", "device", "callbacks"),
 }
 """Parameters in none of them stand last."""
 

@@ -13,7 +13,7 @@ its own path.
 import matplotlib.pyplot as plt
 from torch import nn
 
-from crisptree import CrispTreeClassifier, explain
+from crisptree import CrispTreeClassifier, TrainingOptions, explain
 from crisptree.datasets import load_digits
 from crisptree.plots import plot_tree
 
@@ -38,12 +38,9 @@ model = CrispTreeClassifier(
     image_shape=digits.image_shape,
     max_depth=None,
     max_leaf_nodes=10,
-    scale="global",
-    learning_rate=5e-3,
-    batch_size=128,
-    epochs=10,
-    finetune_epochs=15,
-    min_updates=0,
+    training=TrainingOptions(
+        scale="global", learning_rate=5e-3, batch_size=128, epochs=10, finetune_epochs=15, min_updates=0
+    ),
     random_state=0,
 ).fit(X, y)
 
@@ -52,7 +49,7 @@ model = CrispTreeClassifier(
 # one-vs-one 45.
 visited = model.decision_path(digits.X_test).sum(axis=1).mean() - 1
 print(f"{model.get_n_leaves()} leaves, {visited:.1f} networks per image")
-print(f"greedy {model.greedy().score(digits.X_test, digits.y_test):.3f}, ", end="")
+print(f"greedy {model.before_finetuning().score(digits.X_test, digits.y_test):.3f}, ", end="")
 print(f"finetuned {model.score(digits.X_test, digits.y_test):.3f} of the test images are right")
 
 # %%

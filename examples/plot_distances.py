@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy import ndimage
 
-from crisptree import CrispPixelRegressor
+from crisptree import CrispPixelRegressor, TrainingOptions
 from crisptree.plots import plot_pixel_regression, plot_weights
 
 SIDE = 96
@@ -21,7 +21,8 @@ distances = np.stack([ndimage.distance_transform_edt(shape) for shape in shapes]
 images = shapes + 0.5 * rng.normal(size=shapes.shape)
 new, truth = images[4], distances[4]
 
-settings = {"window": 11, "max_depth": 6, "epochs": 5, "finetune_epochs": 10, "roughness": 0.05, "random_state": 0}
+training = TrainingOptions(epochs=5, finetune_epochs=10)
+settings = {"window": 11, "max_depth": 6, "spatial_penalty": 0.05, "training": training, "random_state": 0}
 model = CrispPixelRegressor(**settings).fit(images[:4], distances[:4])
 twice = CrispPixelRegressor(**settings, stages=2).fit(images[:4], distances[:4])
 

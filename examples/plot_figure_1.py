@@ -9,7 +9,7 @@ soft, and p(y|x) is a smooth surface; the tree that predicts is the same one wit
 import matplotlib.pyplot as plt
 import numpy as np
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, TrainingOptions
 from crisptree.plots import class_colors, plot_regions, plot_tree
 
 # %%
@@ -36,8 +36,16 @@ centers = np.array(
 rng = np.random.default_rng(0)
 X = np.repeat(centers, 20, axis=0) + 0.025 * rng.normal(size=(280, 2))
 y = np.repeat(["blue"] * 7 + ["red"] * 7, 20)
-plain = {"split": "oblique", "scale": "feature", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
-model = CrispTreeClassifier(**plain, max_leaf_nodes=5, max_depth=3, min_samples_leaf=15, l2=1e-2, random_state=3)
+plain = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
+model = CrispTreeClassifier(
+    **plain,
+    max_leaf_nodes=5,
+    max_depth=3,
+    min_samples_leaf=15,
+    l2=1e-2,
+    training=TrainingOptions(scale="feature"),
+    random_state=3,
+)
 model.fit(X, y)
 print(f"{model.get_n_leaves()} leaves, {100 * model.score(X, y):.1f} % of the points are classified correctly")
 

@@ -8,13 +8,17 @@ digit turned, which pixels pushed it to which side, and what that did to the cla
 
 import matplotlib.pyplot as plt
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, TrainingOptions
 from crisptree.datasets import load_digits
 from crisptree.plots import plot_confusion, plot_path, plot_tree
 
 digits = load_digits()
 model = CrispTreeClassifier(
-    max_depth=4, image_shape=digits.image_shape, scale="global", roughness=0.01, random_state=0
+    max_depth=4,
+    image_shape=digits.image_shape,
+    training=TrainingOptions(scale="global"),
+    spatial_penalty=0.01,
+    random_state=0,
 ).fit(digits.X_train, digits.y_train)
 
 # %%

@@ -3,21 +3,22 @@ Weights that can be looked at
 =============================
 
 Neighbouring pixels mostly say the same, so that training may share out their weights as it likes,
-and weight images look like noise. ``roughness`` adds the squared differences between neighbours to
+and weight images look like noise. ``spatial_penalty`` adds the squared differences between neighbours to
 the loss: the images become smooth.
 """
 
 import matplotlib.pyplot as plt
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, TrainingOptions
 from crisptree.datasets import load_digits
 from crisptree.plots import plot_weights
 
 digits = load_digits()
-settings = {"max_depth": 3, "image_shape": digits.image_shape, "scale": "global", "random_state": 0}
-smooth = CrispTreeClassifier(**settings, roughness=0.1).fit(digits.X_train, digits.y_train)
+settings = {"max_depth": 3, "image_shape": digits.image_shape, "random_state": 0}
+settings["training"] = TrainingOptions(scale="global")
+smooth = CrispTreeClassifier(**settings, spatial_penalty=0.1).fit(digits.X_train, digits.y_train)
 plain = CrispTreeClassifier(**settings).fit(digits.X_train, digits.y_train)
-for name, model in (("with roughness", smooth), ("without", plain)):
+for name, model in (("with spatial penalty", smooth), ("without", plain)):
     print(f"{name}: {100 * model.score(digits.X_valid, digits.y_valid):.1f} % on validation digits")
 
 # %%

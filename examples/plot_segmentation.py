@@ -10,7 +10,7 @@ other, and ends in a leaf.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from crisptree import CrispSegmenter, metrics
+from crisptree import CrispSegmenter, TrainingOptions, metrics
 from crisptree.plots import plot_segmentation, plot_weights
 
 SIDE = 160
@@ -34,8 +34,9 @@ def tissue(seed):
 images, labels = (np.stack(part) for part in zip(*map(tissue, range(4)), strict=True))
 new, truth = tissue(4)
 
-settings = {"window": 15, "max_depth": 6, "epochs": 8, "finetune_epochs": 16, "pixels_per_epoch": 20_000}
-model = CrispSegmenter(**settings, roughness=0.01, random_state=0).fit(images, labels)
+training = TrainingOptions(epochs=8, finetune_epochs=16)
+settings = {"window": 15, "max_depth": 6, "pixels_per_epoch": 20_000, "training": training}
+model = CrispSegmenter(**settings, spatial_penalty=0.01, random_state=0).fit(images, labels)
 grey = CrispSegmenter(**{**settings, "window": 1}, random_state=0).fit(images, labels)
 for name, tree in (("with a window of 15 × 15", model), ("from the pixel alone", grey)):
     membrane = tree.predict_proba(new)[..., MEMBRANE]

@@ -14,7 +14,7 @@ from crisptree.plots import plot_selection
 
 X, y = load_breast_cancer(return_X_y=True)
 model = CrispTreeClassifier(max_depth=6, random_state=0).fit(X, y)
-print(model.chosen_)
+print(model.best_params_)
 
 # %%
 # Every trial with its standard error; the chosen one has a ring.

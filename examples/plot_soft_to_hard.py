@@ -13,7 +13,7 @@ from crisptree import CrispTreeClassifier
 from crisptree.plots import plot_regions, plot_training
 
 X, y = make_moons(600, noise=0.2, random_state=0)
-model = CrispTreeClassifier(max_depth=3, l2=1e-3, random_state=0).fit(X[:400], y[:400], validation=(X[400:], y[400:]))
+model = CrispTreeClassifier(max_depth=3, l2=1e-3, random_state=0).fit(X[:400], y[:400], eval_set=(X[400:], y[400:]))
 
 # %%
 # One tree, drawn with four values of γ; the last panel is the deterministic tree with its splits.

@@ -35,7 +35,8 @@ for load in (load_mnist, load_fashion_mnist):
     settings = {"max_depth": 4, "epochs": 20, "finetune_epochs": 20, "scale": "global", "random_state": 0}
     settings |= {"image_shape": data.image_shape, "penalty_share": "none"}
     plain, smooth = (
-        CrispTreeClassifier.paper(**settings, roughness=roughness).fit(*data.all_but_test()) for roughness in (0.0, 0.1)
+        CrispTreeClassifier.paper(**settings, spatial_penalty=roughness).fit(*data.all_but_test())
+        for roughness in (0.0, 0.1)
     )
     for name, model in (("with the penalty", smooth), ("without", plain)):
         print(f"{load.__name__}, {name}: {100 * model.score(data.X_test, data.y_test):.1f} % of the test images")

@@ -67,13 +67,13 @@ class Along(NamedTuple):
         grown = None
         for depth in needed:
             if (found := kept[depth]) is not None:
-                found.model.set_params(device=session.device)
+                found.model.set_params(training__device=session.device)
                 grown = found
             elif grown is None:
                 more_words = f", nu {bounded}" if name == "co2" else ""
                 session.progress.say(f"{session.config.data}: growing {name}, seed {seed}{more_words}")
                 with at_most(cap):
-                    grown = grow(models[depth].set_params(device=session.device), rows)
+                    grown = grow(models[depth].set_params(training__device=session.device), rows)
             else:
                 grown = grow_on(grown, depth, _step_seed(seed, depth), rows, cap)
             if kept[depth] is None:

@@ -117,7 +117,7 @@ def run(name: str, seed: int, device: str, commit: str) -> dict[str, Any]:
     X, y = (rows[: DRAWN_IMAGES if name == DRAWN else None] for rows in data.all_but_test())
     images, test = (rows.astype(np.float32).reshape(-1, 28, 28) for rows in (X, data.X_test))
     training = prepared(images, seed)
-    model = CrispTreeClassifier(**COMMON | parameters, random_state=seed, device=device, n_jobs=-1)
+    model = CrispTreeClassifier.from_flat(**COMMON | parameters, random_state=seed, device=device, n_jobs=-1)
     started = time.perf_counter()
     model.fit(training, np.tile(y, len(training) // len(images)))
     seconds = time.perf_counter() - started
@@ -129,7 +129,7 @@ def run(name: str, seed: int, device: str, commit: str) -> dict[str, Any]:
         "row": name,
         "seed": seed,
         "metrics": {
-            "test_greedy": model.greedy().score(test, data.y_test),
+            "test_greedy": model.before_finetuning().score(test, data.y_test),
             "test_hard": model.score(test, data.y_test),
             "test_soft": float(np.mean(soft == data.y_test)),
             "train_hard": model.score(images, y),

@@ -61,17 +61,17 @@ NO_MATTER = ("device", "n_jobs", "verbose", "callbacks", "warm_start", "random_s
 SINCE_THEN = {
     "learning_rate_decay": "none",
     "input_noise": 0.0,
-    "prune": None,
+    "ccp_alpha": None,
     "shrinkage": 0.0,
     "penalty_share": "rows",
     "finetune_steepness": "restart",
-    "shifts": 0,
-    "signs": None,
+    "max_shift": 0,
+    "sign_cst": None,
     "max_features_per_split": None,
-    "apart": None,
-    "categorical": "auto",
-    "leaves": "constant",
-    "leaf_penalty": "auto",
+    "interaction_cst": None,
+    "categorical_features": "auto",
+    "leaf_model": "constant",
+    "leaf_l2": "auto",
     "upper_levels": None,
     "n_iter_no_change": 10,
 }
@@ -111,7 +111,7 @@ NOTHING = Bounded()
 def rival(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = NOTHING) -> CrispTreeClassifier:
     """A rival with settings of its own; non-greedy training starts from the CO2 tree of its depth."""
     is_whole = name == "non_greedy"
-    return CrispTreeClassifier(
+    return CrispTreeClassifier.from_flat(
         grow="co2" if is_whole else name,
         algorithm="non_greedy" if is_whole else "em",
         nu=bounded.nu,
@@ -140,7 +140,7 @@ def soft(depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
 
 def parameters(model: CrispTreeClassifier) -> dict[str, Any]:
     """What a cell's configuration says about its estimator."""
-    return told({name: value for name, value in model.get_params(deep=False).items() if name not in NO_MATTER})
+    return told({name: value for name, value in model.flat_parameters().items() if name not in NO_MATTER})
 
 
 def told(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -136,15 +136,15 @@ def _grown(session: Session, part: str, algorithm: str, epochs: int, seed: int) 
     grown = session.shelf.get(key)
     if grown is None:
         session.progress.say(f"{session.config.data}: growing by {algorithm}, {epochs} epochs, seed {seed}")
-        grown = grow(model.set_params(device=session.device), session.rows(part))
+        grown = grow(model.set_params(training__device=session.device), session.rows(part))
         session.shelf.put(key, grown)
-    grown.model.set_params(device=session.device)
+    grown.model.set_params(training__device=session.device)
     return grown
 
 
 def _trained(session: Session, grown: Grown, cell: Cell, epochs: int, part: str) -> tuple[Any, float]:
     """The cell's tree, and the seconds that it took beyond the growth."""
-    start = grown.model.cut(cell.depth)
+    start = grown.model.truncate(cell.depth)
     if cell.method.startswith("greedy"):
         return start, 0.0
     return timed(lambda: train_on(start, _model(cell, epochs), session.rows(part)))

@@ -39,7 +39,7 @@ GOALS = {
 
 VARIANTS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "160 epochs of finetuning": (("mnist", "fashion_mnist", "connect4"), {"finetune_epochs": 160}),
-    "shifts of 1 pixel, 160 epochs": (("mnist",), {"shifts": 1, "finetune_epochs": 160}),
+    "shifts of 1 pixel, 160 epochs": (("mnist",), {"max_shift": 1, "finetune_epochs": 160}),
 }
 """What is put beside the defaults on the test rows: the data sets and the parameters."""
 
@@ -79,8 +79,8 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 NOISY: dict[str, Any] = {"algorithm": "likelihood", "scale": "global", "input_noise": 0.7}
 FURTHER: dict[str, dict[str, Any]] = {
-    "noise 0.7, shifts of 1 pixel": {**NOISY, "shifts": 1},
-    "noise 0.7, shifts of 1 pixel, 80 epochs": {**NOISY, "shifts": 1, "finetune_epochs": 80},
+    "noise 0.7, shifts of 1 pixel": {**NOISY, "max_shift": 1},
+    "noise 0.7, shifts of 1 pixel, 80 epochs": {**NOISY, "max_shift": 1, "finetune_epochs": 80},
     "noise 0.7, γ goes on from growth": {**NOISY, "finetune_steepness": "continue"},
 }
 PARTS |= FURTHER
@@ -103,7 +103,7 @@ def parts_of(data: str) -> tuple[Any, Any, Any, Any, Any, Any]:
 
 def measured(parameters: dict[str, Any], train: tuple[Any, Any], test: tuple[Any, Any], seed: int) -> dict[str, Any]:
     started = time.perf_counter()
-    model = CrispTreeClassifier(max_depth=8, random_state=seed, n_jobs=-1, **parameters).fit(*train)
+    model = CrispTreeClassifier.from_flat(max_depth=8, random_state=seed, n_jobs=-1, **parameters).fit(*train)
     seconds = time.perf_counter() - started
     soft = model.classes_[model.soft_predict_proba(test[0]).argmax(axis=1)]
     return {
@@ -112,7 +112,7 @@ def measured(parameters: dict[str, Any], train: tuple[Any, Any], test: tuple[Any
         "training": 100 * model.score(*train),
         "leaves": model.get_n_leaves(),
         "seconds": seconds,
-        "chosen": {name: value for name, value in model.chosen_.items() if value is not None},
+        "chosen": {name: value for name, value in model.best_params_.items() if value is not None},
     }
 
 

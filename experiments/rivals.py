@@ -70,7 +70,7 @@ def _run_non_greedy(session: Session, rivals: Rivals, name: str) -> None:
         with at_most(cap):
             trained, seconds = timed(lambda: train_on(grown.model, model_of(cell), session.rows("all")))
         growing = grown.seconds_to(cell.depth)
-        more = {"epochs": rivals.epochs, "nu": model_of(cell).nu, "seconds_growing": round(growing, 3)}
+        more = {"epochs": rivals.epochs, "nu": model_of(cell).training.nu, "seconds_growing": round(growing, 3)}
         session.finish(cell, config_of(cell), trained, growing + seconds, **more)
 
     def give_up(cell: Cell) -> None:
@@ -145,7 +145,7 @@ def _run_soft(session: Session, cell: Cell) -> None:
         return
     try:
         with at_most(cap):
-            fit = model.set_params(device=session.device).fit
+            fit = model.set_params(training__device=session.device).fit
             trained, seconds = timed(lambda: fit(*session.rows("all")))
     except TimeCapReached:
         session.give_up(cell, config, cap)

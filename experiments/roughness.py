@@ -87,7 +87,7 @@ def measured(fit: Fit, data: Dataset, device: str, kept: Path) -> dict[str, Any]
     settings = SHALLOW_SETTINGS if fit.way == SHALLOW else SETTINGS | WAYS[fit.way]
     model = CrispTreeClassifier.paper(
         **settings,
-        roughness=fit.roughness,
+        spatial_penalty=fit.roughness,
         image_shape=data.image_shape,
         random_state=fit.seed,
         device=device,
@@ -103,7 +103,7 @@ def measured(fit: Fit, data: Dataset, device: str, kept: Path) -> dict[str, Any]
         "hard": model.score(*scored),
         "soft": float(np.mean(soft == scored[1])),
         "train_hard": model.score(*fitted),
-        "greedy": model.greedy().score(*scored),
+        "greedy": model.before_finetuning().score(*scored),
         "neighbour_correlation": neighbour_correlation(weights),
     }
 

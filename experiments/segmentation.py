@@ -36,11 +36,11 @@ JOINT: dict[str, Any] = {
     "epochs": 8,
     "finetune_epochs": 20,
     "pixels_per_epoch": 100_000,
-    "roughness": 1e-2,
+    "spatial_penalty": 1e-2,
     "learning_rate_decay": "linear",
     "normalise_images": True,
 }
-COARSE: dict[str, Any] = {"window": 15, "scales": (1, 2, 4), "roughness": 1e-3}
+COARSE: dict[str, Any] = {"window": 15, "scales": (1, 2, 4), "spatial_penalty": 1e-3}
 PAPER: dict[str, Any] = COMMON | {
     "algorithm": "em",
     "epochs": 40,
@@ -54,7 +54,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "paper": PAPER,
     "paper_sample": PAPER | {"pixels_per_epoch": 100_000},
     "finetuned": COMMON | JOINT,
-    "unsmoothed": COMMON | JOINT | {"roughness": 0.0},
+    "unsmoothed": COMMON | JOINT | {"spatial_penalty": 0.0},
     "brightness": COMMON | JOINT | {"normalise_images": False},
     "scales": COMMON | JOINT | COARSE,
     "stacked": COMMON | JOINT | COARSE | {"stages": 2},
@@ -66,10 +66,10 @@ WHAT = {
     "defaults": "`CrispSegmenter()`, the plain defaults",
     "paper": "as in the paper: greedy EM, 40 epochs per split of all pixels in batches of 1000, no smoothing",
     "paper_sample": "the paper's protocol, but every epoch sees 100,000 pixels, 2 % of all",
-    "finetuned": "grown and finetuned with roughness, every slice by its own mean and spread",
-    "unsmoothed": "the same without roughness",
-    "brightness": "the same with roughness, but slices as bright as they are",
-    "scales": "with roughness and normalised slices, on three scales of 15 × 15 samples",
+    "finetuned": "grown and finetuned with spatial penalty, every slice by its own mean and spread",
+    "unsmoothed": "the same without spatial penalty",
+    "brightness": "the same with spatial penalty, but slices as bright as they are",
+    "scales": "with spatial penalty and normalised slices, on three scales of 15 × 15 samples",
     "stacked": "these in two stages: the second tree also sees the first one's probabilities",
     "forest": "scikit-learn's random forest, 100 trees, on a sample of windows",
 }
@@ -98,7 +98,7 @@ class Ours:
     """A segmenter of this library."""
 
     def __init__(self, data: Dataset, config: dict[str, Any], seed: int, kept: Path | None, device: str) -> None:
-        self.model = CrispSegmenter(**config, random_state=seed, device=device, n_jobs=-1).fit(
+        self.model = CrispSegmenter.from_flat(**config, random_state=seed, device=device, n_jobs=-1).fit(
             data.X_train, data.y_train
         )
         if kept is not None:
@@ -228,7 +228,7 @@ def page() -> str:
 
 
 PICTURES = {
-    "segmentation.png": "Grown and finetuned with roughness: a slice, its labels, leaves, where membrane is likely.",
+    "segmentation.png": "Grown and finetuned with spatial penalty: a slice, its labels, leaves, likely membranes.",
     "segmentation-paper.png": "The same by the paper's protocol.",
 }
 
@@ -260,7 +260,7 @@ def _spread(values: list[float | None]) -> str:
 
 
 def draw(data: Dataset) -> None:
-    """The paper's figure for the first test slice, and weights with and without roughness, from rows that are kept."""
+    """The paper's figure for the first test slice, and weights with and without spatial penalty, from kept rows."""
     import crisptree
     from crisptree.plots import plot_segmentation
 

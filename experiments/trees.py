@@ -76,7 +76,7 @@ def grow(model: CrispTreeClassifier, rows: Rows) -> Grown:
     def keep(record: Any) -> None:
         seconds[record.level] = time.perf_counter() - started
 
-    model.set_params(callbacks=[keep]).fit(*rows).set_params(callbacks=None)
+    model.set_params(training__callbacks=[keep]).fit(*rows).set_params(training__callbacks=None)
     seconds[model.get_depth()] = time.perf_counter() - started
     return Grown(model, seconds)
 
@@ -84,7 +84,7 @@ def grow(model: CrispTreeClassifier, rows: Rows) -> Grown:
 def grow_on(grown: Grown, depth: int, seed: int, rows: Rows, time_cap: float) -> Grown:
     """Grow a tree to a larger depth. The time so far counts."""
     before = grown.seconds_to(depth)
-    model = grown.model.cut(depth).set_params(warm_start=True, random_state=seed)
+    model = grown.model.truncate(depth).set_params(warm_start=True, random_state=seed)
     with at_most(time_cap - before):
         more = grow(model, rows)
     return Grown(more.model, grown.seconds | {depth: before + max(more.seconds.values())})
@@ -95,9 +95,10 @@ def train_on(start: CrispTreeClassifier, like: CrispTreeClassifier, rows: Rows, 
 
     No leaf has more rows than there are, so nothing grows further, not even where growth had given up on a leaf.
     """
-    wanted = {name: value for name, value in like.get_params(deep=False).items() if name != "device"}
-    model = start.cut(start.max_depth).set_params(**wanted)
-    model.set_params(warm_start=True, min_samples_split=len(rows[1]) + 1)
+    wanted = like.get_params(deep=False) | {"warm_start": True}
+    device = start.flat_parameters()["device"]
+    model = start.truncate(start.max_depth).set_params(**wanted)
+    model.set_params(training__device=device, training__min_samples_split=len(rows[1]) + 1)
     return model.fit(*rows, **fit)
 
 

@@ -82,34 +82,48 @@ def _update(model: Any, data: Data, y: np.ndarray, **changes: Any) -> Any:
 
 
 FITS: dict[str, Callable[..., Any]] = {
-    "classifier": lambda data, **k: CrispTreeClassifier(**k).fit(data.X, data.y),
-    "regressor": lambda data, **k: CrispTreeRegressor(**k).fit(data.X, data.t),
-    "linear leaves, classes": lambda data, **k: CrispTreeClassifier(leaves="linear", **k).fit(data.X, data.y),
-    "linear leaves, numbers": lambda data, **k: CrispTreeRegressor(leaves="linear", **k).fit(data.X, data.t),
-    "class probabilities": lambda data, **k: CrispTreeClassifier(**k).fit(data.X, data.P),
-    "sparse rows": lambda data, **k: CrispTreeClassifier(**k).fit(sparse.csr_matrix(data.X), data.y),
-    "held-out rows": lambda data, **k: CrispTreeClassifier(early_stopping=True, prune="auto", **k).fit(data.X, data.y),
-    "thresholds": lambda data, **k: CrispTreeClassifier(split="axis", **k).fit(data.X, data.y),
-    "CART": lambda data, **k: CrispTreeClassifier(grow="axis_aligned", **k).fit(data.X, data.y),
-    "OC1": lambda data, **k: CrispTreeClassifier(grow="oc1", **k).fit(data.X, data.y),
-    "CO2": lambda data, **k: CrispTreeClassifier(grow="co2", **k).fit(data.X, data.y),
-    "non_greedy": lambda data, **k: CrispTreeClassifier(algorithm="non_greedy", **k).fit(data.X, data.y),
-    "alternating": lambda data, **k: CrispTreeClassifier(algorithm="alternating", **k).fit(data.X, data.y),
-    "em": lambda data, **k: CrispTreeClassifier(algorithm="em", **k).fit(data.X, data.y),
-    "conv": lambda data, **k: CrispTreeClassifier(split="conv", **k).fit(data.images, data.image_classes),
-    "forest": lambda data, **k: CrispForestClassifier(n_estimators=3, **k).fit(data.X, data.y),
-    "forest of numbers": lambda data, **k: CrispForestRegressor(n_estimators=3, **k).fit(data.X, data.t),
-    "partial_fit": lambda data, **k: _update(CrispTreeClassifier(**k), data, data.y, classes=[0, 1]),
-    "partial_fit of numbers": lambda data, **k: _update(CrispTreeRegressor(**k), data, data.t),
-    "distill": lambda data, **k: CrispTreeClassifier(**k).distill(Mean(), data.X),
-    "distill probabilities": lambda data, **k: CrispTreeClassifier(**k).distill(Mean(), data.X, labels="soft"),
-    "distill numbers": lambda data, **k: CrispTreeRegressor(**k).distill(MeanNumber(), data.X),
-    "simplified": lambda data, **k: CrispTreeClassifier(**k).fit(data.X, data.y).simplified(data.X, data.y),
-    "simplified, numbers": lambda data, **k: CrispTreeRegressor(**k).fit(data.X, data.t).simplified(data.X, data.t),
-    "batches": lambda data, **k: CrispTreeClassifier(**k).fit(data.batches(data.y)),
-    "batches of numbers": lambda data, **k: CrispTreeRegressor(**k).fit(data.batches(data.t)),
-    "segmenter": lambda data, **k: CrispSegmenter(window=5, stages=2, **k).fit(data.picture, data.picture > 0),
-    "pixel regressor": lambda data, **k: CrispPixelRegressor(window=5, **k).fit(data.picture, 2 * data.picture),
+    "classifier": lambda data, **k: CrispTreeClassifier.from_flat(**k).fit(data.X, data.y),
+    "regressor": lambda data, **k: CrispTreeRegressor.from_flat(**k).fit(data.X, data.t),
+    "linear leaves, classes": lambda data, **k: CrispTreeClassifier.from_flat(leaf_model="linear", **k).fit(
+        data.X, data.y
+    ),
+    "linear leaves, numbers": lambda data, **k: CrispTreeRegressor.from_flat(leaf_model="linear", **k).fit(
+        data.X, data.t
+    ),
+    "class probabilities": lambda data, **k: CrispTreeClassifier.from_flat(**k).fit(data.X, data.P),
+    "sparse rows": lambda data, **k: CrispTreeClassifier.from_flat(**k).fit(sparse.csr_matrix(data.X), data.y),
+    "held-out rows": lambda data, **k: CrispTreeClassifier.from_flat(early_stopping=True, ccp_alpha="auto", **k).fit(
+        data.X, data.y
+    ),
+    "thresholds": lambda data, **k: CrispTreeClassifier.from_flat(split="axis", **k).fit(data.X, data.y),
+    "CART": lambda data, **k: CrispTreeClassifier.from_flat(grow="axis_aligned", **k).fit(data.X, data.y),
+    "OC1": lambda data, **k: CrispTreeClassifier.from_flat(grow="oc1", **k).fit(data.X, data.y),
+    "CO2": lambda data, **k: CrispTreeClassifier.from_flat(grow="co2", **k).fit(data.X, data.y),
+    "non_greedy": lambda data, **k: CrispTreeClassifier.from_flat(algorithm="non_greedy", **k).fit(data.X, data.y),
+    "alternating": lambda data, **k: CrispTreeClassifier.from_flat(algorithm="alternating", **k).fit(data.X, data.y),
+    "em": lambda data, **k: CrispTreeClassifier.from_flat(algorithm="em", **k).fit(data.X, data.y),
+    "conv": lambda data, **k: CrispTreeClassifier.from_flat(split="conv", **k).fit(data.images, data.image_classes),
+    "forest": lambda data, **k: CrispForestClassifier.from_flat(n_estimators=3, **k).fit(data.X, data.y),
+    "forest of numbers": lambda data, **k: CrispForestRegressor.from_flat(n_estimators=3, **k).fit(data.X, data.t),
+    "partial_fit": lambda data, **k: _update(CrispTreeClassifier.from_flat(**k), data, data.y, classes=[0, 1]),
+    "partial_fit of numbers": lambda data, **k: _update(CrispTreeRegressor.from_flat(**k), data, data.t),
+    "distill": lambda data, **k: CrispTreeClassifier.from_flat(**k).distill(Mean(), data.X),
+    "distill probabilities": lambda data, **k: CrispTreeClassifier.from_flat(**k).distill(
+        Mean(), data.X, labels="soft"
+    ),
+    "distill numbers": lambda data, **k: CrispTreeRegressor.from_flat(**k).distill(MeanNumber(), data.X),
+    "simplified": lambda data, **k: CrispTreeClassifier.from_flat(**k).fit(data.X, data.y).simplify(data.X, data.y),
+    "simplified, numbers": lambda data, **k: (
+        CrispTreeRegressor.from_flat(**k).fit(data.X, data.t).simplify(data.X, data.t)
+    ),
+    "batches": lambda data, **k: CrispTreeClassifier.from_flat(**k).fit(data.batches(data.y)),
+    "batches of numbers": lambda data, **k: CrispTreeRegressor.from_flat(**k).fit(data.batches(data.t)),
+    "segmenter": lambda data, **k: CrispSegmenter.from_flat(window=5, stages=2, **k).fit(
+        data.picture, data.picture > 0
+    ),
+    "pixel regressor": lambda data, **k: CrispPixelRegressor.from_flat(window=5, **k).fit(
+        data.picture, 2 * data.picture
+    ),
 }
 """By name, what fits an estimator with some parameters to some data."""
 
@@ -135,7 +149,7 @@ def use(model: Any, data: Data) -> None:
             getattr(model, name)(X)
     model.score(X, y if hasattr(model, "classes_") else 2.0 * y)
     if hasattr(model, "cut"):
-        model.cut(1), model.pruned(0.01), model.greedy()
+        model.truncate(1), model.prune(0.01), model.before_finetuning()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.crisp")
         model.save(path)

@@ -14,12 +14,9 @@ FILES = sorted(path for path in ROOT.rglob("*.py"))
 
 ALLOWED = {
     "structure": set(),
-    "blocks": set(),
-    "one_thread": set(),
+    "threads": set(),
     "exceptions": set(),
-    "holdout": set(),
     "limits": set(),
-    "streams": {"tensors"},
     "tensors": set(),
     "distributed": set(),
     "sanitization": set(),
@@ -29,27 +26,36 @@ ALLOWED = {
     "metrics": set(),
     "splits": set(),
     "equations": {"structure"},
-    "data": {"blocks"},
+    "data": {"threads", "encoding", "targets", "tensors"},
     "targets": {"tensors"},
-    "inference": {"structure", "targets", "data", "blocks", "native", "exceptions"},
-    "tree": {"structure", "splits", "equations", "targets", "inference", "data", "blocks", "one_thread"},
+    "inference": {"structure", "targets", "data", "threads", "native", "exceptions"},
+    "tree": {"structure", "splits", "equations", "targets", "inference", "data", "threads"},
     "learning": {
         *("structure", "tree", "splits", "equations", "targets", "data", "inference"),
-        *("blocks", "native", "exceptions", "one_thread", "distributed"),
+        *("threads", "native", "exceptions", "distributed", "persistence"),
     },
     "baselines": {"structure", "tree", "splits", "equations", "learning", "native", "targets"},
-    "persistence": {"structure", "targets", "inference", "files", "limits"},
-    "encoding": {"targets", "files", "limits", "streams", "exceptions"},
-    "datasets": {"encoding", "holdout", "persistence", "files", "limits", "sanitization"},
-    "inspection": {"structure", "blocks", "targets", "inference", "sanitization", "tensors"},
+    "persistence": {"structure", "targets", "inference", "files", "limits", "exceptions"},
+    "encoding": {"targets", "files", "limits", "exceptions"},
+    "datasets": {"encoding", "targets", "files", "limits", "sanitization"},
+    "inspection": {"structure", "threads", "targets", "inference", "sanitization", "tensors"},
     "explain": {"inspection"},
     "export": {"structure", "inference", "inspection", "targets", "persistence"},
     "plots": {"structure", "inference", "inspection", "tensors"},
-    "report": {"structure", "inference", "persistence", "metrics", "inspection", "export"},
-    "selection": {"inference", "learning", "targets", "data", "holdout"},
+    "report": {"structure", "inference", "files", "metrics", "inspection", "export"},
+    "parameters": set(),
+    "selection": {"inference", "learning", "targets", "data"},
+    "pipeline": {
+        *("structure", "tree", "inference", "learning", "selection", "targets", "data", "encoding", "persistence"),
+        *("distributed", "exceptions", "limits", "sanitization", "tensors", "threads"),
+        "typing",
+        "parameters",
+    },
     "estimators": {
+        "parameters",
         "selection",
-        *("structure", "data", "inference", "blocks", "holdout"),
+        "pipeline",
+        *("structure", "data", "inference", "threads"),
         *(
             "persistence",
             "encoding",
@@ -58,7 +64,6 @@ ALLOWED = {
             "files",
             "limits",
             "sanitization",
-            "streams",
             "distributed",
         ),
         "typing",
@@ -70,28 +75,13 @@ ALLOWED = {
 
 EXCEPTIONS = {
     "targets/base.py": {"equations"},  # the gain, which is NumPy's
-    "targets/classes.py": {"equations"},
-    "targets/soft_classes.py": {"equations"},  # inside the method that trains
-    "targets/gaussians.py": {"equations"},
+    "targets/classification.py": {"equations"},
+    "targets/regression.py": {"equations"},
     "learning/fitting.py": {"baselines"},  # the table of growth methods includes the baselines
     "learning/growth.py": {"baselines"},  # exact thresholds, where no stump could be trained
-    "persistence/modules.py": {"splits", "tree", "one_thread"},  # torch, imported for trees of modules only
-    "persistence/trees.py": {"tree"},
-    "estimators/checkpoints.py": {"learning"},  # imported only where a fit keeps checkpoints
-    "estimators/fitting.py": {
-        "learning",
-        "tree",
-        "one_thread",
-    },  # these are themselves imported only inside the method that trains
-    "estimators/fitting_images.py": {"learning"},
-    "estimators/fitting_forest.py": {"learning"},
+    "persistence/trees.py": {"splits", "tree", "threads"},  # with torch, for trees of modules only
     "estimators/forest_base.py": {"explain"},  # inside the methods that explain
-    "estimators/base.py": {"one_thread"},  # inside the guard of every fit
-    "estimators/refitting.py": {"learning", "one_thread"},
-    "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
-    "estimators/together.py": {"learning"},  # imported only inside a fit by several processes
-    "estimators/progress.py": {"learning"},  # learning.history, which is free of torch
-    "estimators/validation.py": {"learning"},
+    "estimators/base.py": {"threads"},  # inside the guard of every fit
     "estimators/row_estimator.py": {"explain", "export", "report"},
 }
 """Files that may import one more part, and why."""
@@ -100,46 +90,42 @@ LIBRARIES = {
     "torch": {
         "equations",
         "splits",
-        "one_thread",
-        "targets/classes.py",
-        "targets/gaussians.py",
+        "threads",
+        "targets/classification.py",
+        "targets/regression.py",
         "data/rows.py",
         "tree",
         "learning",
         "baselines",
-        "estimators/fitting.py",
-        "estimators/fitting_forest.py",
-        "estimators/fitting_images.py",
-        "estimators/refitting.py",
-        "persistence/modules.py",
+        "pipeline/trees.py",
+        "persistence/trees.py",
         "cli/training.py",
     },
     "matplotlib": {"plots"},
     "sklearn": {
         "estimators",
+        "pipeline",
         "baselines",
         "datasets",
         "inspection",
         "selection/folds.py",
         "export/sklearn_tree.py",
-        "holdout",
         "metrics",
         "report",
-        "targets/classification.py",
-        "targets/regression.py",
-        "targets/weights.py",
+        "targets",
+        "data/validation.py",
         "encoding/array_files.py",
         "encoding/table_encoder.py",
         "cli/evaluation.py",
     },
-    "rich": {"cli", "estimators/progress.py"},
+    "rich": {"cli", "pipeline/progress.py"},
     "typer": {"cli"},
-    "pyarrow": {"encoding", "cli", "streams"},
+    "pyarrow": {"encoding", "cli", "data/batches.py"},
     "jinja2": {"report"},
     "markupsafe": {"report"},
     "onnx": {"export/onnx_graph.py"},
     "onnxruntime": {"export/onnx_graph.py"},
-    "PIL": {"datasets/image_files.py"},
+    "PIL": {"datasets/files.py"},
     "urllib": {"datasets/download.py"},
     "pooch": {"datasets/download.py"},
     "requests": {"datasets/download.py"},

@@ -22,7 +22,7 @@ PAGES = sorted(
     for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/README.md")]
     if not set(page.relative_to(ROOT).parts) & (BUILT | {".venv", "build"})
 )
-MODULES = ("datasets", "distributed", "explain", "export", "limits", "metrics", "plots", "report", "streams")
+MODULES = ("datasets", "distributed", "explain", "export", "limits", "metrics", "plots", "report")
 PUBLIC = ("crisptree", *(f"crisptree.{module}" for module in MODULES))
 FILE = re.compile(r"[\w.+-]+(?:/[\w.+*-]+)+/?")
 """Something with a slash in it and nothing but names around: docs/data.md, experiments/, benchmarks/bench_*.py."""
@@ -147,7 +147,7 @@ def test_the_ways_through_the_code_exist_and_are_short():
     files = [{resolved(name)[0] for name in re.findall(r"`(crisptree\.[\w.]+)`", way)} for way in ways]
     assert all(4 <= len(those) <= 12 for those in files)
     of_selection = {f"selection.{name}" for name in ("search", "candidates", "evaluators", "trials", "parameters")}
-    a_default_fit = {"estimators.fitting", *of_selection}
+    a_default_fit = {"pipeline.trees", *of_selection}
     assert {f"crisptree.{name}" for name in a_default_fit} <= files[0] | files[1]
 
 
@@ -163,7 +163,7 @@ def test_every_parameter_of_an_estimator_stands_in_one_group():
     place.loader.exec_module(groups)
     named = [name for names in groups.GROUPS.values() for name in names]
     models = (CrispTreeClassifier(), CrispForestClassifier(), CrispSegmenter(), CrispPixelRegressor())
-    known = {name for model in models for name in model.get_params()}
+    known = {name.removeprefix("training__") for model in models for name in model.get_params()}
     assert sorted(named) == sorted(known)
 
 

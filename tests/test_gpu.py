@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CrispForestClassifier, CrispForestRegressor, CrispPixelRegressor, CrispSegmenter
+from crisptree import CrispForestClassifier, CrispForestRegressor, CrispPixelRegressor, CrispSegmenter, TrainingOptions
 from crisptree.learning.engines import cuda_graphs
 from tests.toys import clouds, plain_regressor, plain_tree, ridges
 
@@ -53,7 +53,11 @@ def test_a_segmenter_trains_on_the_device_as_accurately_as_on_the_cpu():
     scores = []
     for device in ("cuda", "cpu"):
         model = CrispSegmenter(
-            window=5, max_depth=3, epochs=5, finetune_epochs=10, pixels_per_epoch=2000, random_state=0, device=device
+            window=5,
+            max_depth=3,
+            training=TrainingOptions(epochs=5, finetune_epochs=10, device=device),
+            pixels_per_epoch=2000,
+            random_state=0,
         )
         scores.append(model.fit(images, labels).score(images, labels))
     assert min(scores) > 0.9
@@ -78,7 +82,7 @@ def numbers():
         {"input_noise": 0.3, "l2": 1e-3, "batch_size": 300},
         {"max_leaf_nodes": 6, "max_depth": None},
         {"grow": "balanced"},
-        {"leaves": "linear"},
+        {"leaf_model": "linear"},
     ],
     ids=str,
 )
@@ -128,7 +132,7 @@ def test_a_forest_of_numbers_trains_on_the_device_as_well_as_on_the_cpu(numbers)
     X, y = numbers
     settled = {"n_estimators": 4, "max_depth": 4, "epochs": 10, "finetune_epochs": 10, "random_state": 0, "l1": 0.0}
     scores = [
-        CrispForestRegressor(**settled, input_noise=0.3, scale="feature", split="oblique", device=device)
+        CrispForestRegressor.from_flat(**settled, input_noise=0.3, scale="feature", split="oblique", device=device)
         .fit(X[:2000], y[:2000])
         .score(X[2000:], y[2000:])
         for device in ("cuda", "cpu")
@@ -139,7 +143,9 @@ def test_a_forest_of_numbers_trains_on_the_device_as_well_as_on_the_cpu(numbers)
 
 def test_trees_that_are_finetuned_at_once_are_those_that_are_finetuned_alone(data, monkeypatch):
     X, y = data
-    model = CrispForestClassifier(**QUICK, n_estimators=9, split="oblique", input_noise=0.3, l1=0.0, device="cuda")
+    model = CrispForestClassifier.from_flat(
+        **QUICK, n_estimators=9, split="oblique", input_noise=0.3, l1=0.0, device="cuda"
+    )
     at_once = [tree.weight for tree in model.fit(X, y).forest_]
     monkeypatch.setattr(cuda_graphs, "STREAMS", 1)
     for a, b in zip(at_once, model.fit(X, y).forest_, strict=True):
@@ -151,7 +157,9 @@ def test_numbers_of_pixels_train_on_the_device_as_well_as_on_the_cpu():
     numbers = np.maximum(images, np.roll(images, 1, axis=2))
     settled = {"window": 5, "max_depth": 4, "epochs": 5, "finetune_epochs": 10, "pixels_per_epoch": 2000}
     scores = [
-        CrispPixelRegressor(**settled, random_state=0, device=device).fit(images, numbers).score(images, numbers)
+        CrispPixelRegressor.from_flat(**settled, random_state=0, device=device)
+        .fit(images, numbers)
+        .score(images, numbers)
         for device in ("cuda", "cpu")
     ]
     assert min(scores) > 0.5

@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 
 import crisptree
-from crisptree import ModelFileError, limits
+from crisptree import ModelFileError, TrainingOptions, limits
 from crisptree.datasets.catalog import DataFormatError
-from crisptree.datasets.files import read_bytes, read_compact
-from crisptree.datasets.image_files import read_images
+from crisptree.datasets.files import read_bytes, read_compact, read_images
 from crisptree.datasets.loaders import read_idx
 from crisptree.encoding.errors import TableError
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import open_table
 from crisptree.encoding.target_column import read_labels
-from crisptree.estimators.pixel_targets import check_window_reach
+from crisptree.pipeline.pixels import check_window_reach
 from crisptree.structure import TreeStructure
 from tests.toys import clouds, plain_tree
 
@@ -276,7 +275,9 @@ def test_a_segmenter_of_enormous_scales_is_refused_by_its_file_and_by_fit(tmp_pa
     from tests.persistence.test_model_file import rewritten, set_header
 
     image = np.random.default_rng(0).normal(size=(12, 12))
-    model = crisptree.CrispSegmenter(window=1, scales=(1,), max_depth=1, epochs=1, finetune_epochs=0, random_state=0)
+    model = crisptree.CrispSegmenter(
+        window=1, scales=(1,), max_depth=1, training=TrainingOptions(epochs=1, finetune_epochs=0), random_state=0
+    )
     model.fit(image, image > 0).save(tmp_path / "x.crisp")
     change = set_header("sections", "estimator", "parameters", "scales", value=[10**9])
     path = rewritten(tmp_path / "x.crisp", tmp_path / "y.crisp", change)

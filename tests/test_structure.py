@@ -100,27 +100,27 @@ def test_a_spliced_tree_leads_every_path_to_the_leaf_that_it_led_to_without_the_
     splits = np.flatnonzero(rng.random(structure.n_splits) < 0.4)
     to_right = rng.random(len(splits)) < 0.5
     turns = dict(zip(splits.tolist(), to_right.tolist(), strict=True))
-    spliced, nodes = structure.spliced(splits, to_right)
+    spliced, nodes = structure.splice(splits, to_right)
     assert len(nodes) == spliced.n_nodes
-    left_over = {}
+    compute_residuals = {}
     for leaf in range(structure.n_leaves):
         path = structure.path(leaf)
         if all(turns.get(split, right) == right for split, right in path):
-            left_over[leaf] = [(split, right) for split, right in path if split not in turns]
+            compute_residuals[leaf] = [(split, right) for split, right in path if split not in turns]
     found = {
         int(nodes[spliced.n_splits + leaf]) - structure.n_splits: [
             (int(nodes[split]), right) for split, right in spliced.path(leaf)
         ]
         for leaf in range(spliced.n_leaves)
     }
-    assert found == left_over
+    assert found == compute_residuals
     assert list(found) == sorted(found)  # leaves keep their order
 
 
 def test_splicing_nothing_changes_nothing_and_splicing_everything_leaves_one_leaf():
-    same, nodes = FIGURE_1.spliced([], [])
+    same, nodes = FIGURE_1.splice([], [])
     assert same == FIGURE_1
     assert nodes.tolist() == list(range(9))
-    one, nodes = FIGURE_1.spliced([0, 1, 2, 3], [False, True, False, True])  # to leaf C
+    one, nodes = FIGURE_1.splice([0, 1, 2, 3], [False, True, False, True])  # to leaf C
     assert one == TreeStructure.single_leaf()
     assert nodes.tolist() == [FIGURE_1.n_splits + 2]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
-from crisptree.data.rows import ArrayRows, Rows
+from crisptree.data.rows import ArrayRows, ScaledRows
 from crisptree.learning.samples import Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
@@ -99,12 +99,12 @@ def connect4_like(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.eye(3, dtype=np.float32)[boards.reshape(n, -1)].reshape(n, -1), lead + 1
 
 
-def class_samples(x: torch.Tensor | Rows, y: torch.Tensor, weight: torch.Tensor, n_classes: int) -> Samples:
+def class_samples(x: torch.Tensor | ScaledRows, y: torch.Tensor, weight: torch.Tensor, n_classes: int) -> Samples:
     """Rows with the numbers of their classes."""
     return Samples(ArrayRows(x) if isinstance(x, torch.Tensor) else x, y, weight, Classes(n_classes))
 
 
-def number_samples(x: torch.Tensor | Rows, y: torch.Tensor, weight: torch.Tensor) -> Samples:
+def number_samples(x: torch.Tensor | ScaledRows, y: torch.Tensor, weight: torch.Tensor) -> Samples:
     """Rows with numbers, (n, n_outputs)."""
     return Samples(ArrayRows(x) if isinstance(x, torch.Tensor) else x, y, weight, Gaussians(2 * y.shape[1]))
 
@@ -126,10 +126,10 @@ def plain_regressor(**parameters: Any) -> CrispTreeRegressor:
     """A regressor that chooses nothing by itself, and trains in little time."""
     plain = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0, "max_depth": 3}
     quick = {"epochs": 10, "finetune_epochs": 10, "min_updates": 100, "random_state": 0, "n_jobs": 1, "device": "cpu"}
-    return CrispTreeRegressor(**{**plain, **quick, **parameters})
+    return CrispTreeRegressor.from_flat(**{**plain, **quick, **parameters})
 
 
 def plain_tree(**parameters: Any) -> CrispTreeClassifier:
     """A classifier that chooses nothing by itself: hyperplanes, EM, no penalties."""
     plain = {"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0}
-    return CrispTreeClassifier(**{**plain, **parameters})
+    return CrispTreeClassifier.from_flat(**{**plain, **parameters})

@@ -1,9 +1,9 @@
 """crisptree: decision trees that are soft while they train and crisp when they predict.
 
->>> from crisptree import CrispTreeClassifier
+>>> from crisptree import CrispTreeClassifier, TrainingOptions
 >>> from crisptree.datasets import load_digits
 >>> digits = load_digits()
->>> model = CrispTreeClassifier(max_depth=3, epochs=5, finetune_epochs=5, random_state=0)
+>>> model = CrispTreeClassifier(max_depth=3, training=TrainingOptions(epochs=5, finetune_epochs=5), random_state=0)
 >>> model.fit(digits.X_train, digits.y_train).get_n_leaves()
 8
 """
@@ -21,10 +21,13 @@ __all__ = [
     "CrispForestRegressor",
     "CrispSegmenter",
     "CrispPixelRegressor",
+    "TrainingOptions",
     "TableEncoder",
+    "Batches",
     "CrispTreeWarning",
     "StopTraining",
     "CheckpointError",
+    "StreamError",
     "ModelFileError",
     "load",
     "distributed",
@@ -32,7 +35,6 @@ __all__ = [
     "export",
     "limits",
     "metrics",
-    "streams",
 ]
 
 _HOMES = {
@@ -42,15 +44,18 @@ _HOMES = {
     "CrispTreeRegressor": "crisptree.estimators.regressor",
     "CrispSegmenter": "crisptree.estimators.pixels",
     "CrispPixelRegressor": "crisptree.estimators.pixels",
+    "TrainingOptions": "crisptree.parameters.training",
     "TableEncoder": "crisptree.encoding.table_encoder",
+    "Batches": "crisptree.data.batches",
+    "StreamError": "crisptree.data.batches",
     "CrispTreeWarning": "crisptree.exceptions",
     "StopTraining": "crisptree.learning.history",
-    "CheckpointError": "crisptree.learning.journal",
+    "CheckpointError": "crisptree.exceptions",
     "ModelFileError": "crisptree.persistence.model_file",
     "load": "crisptree.estimators.loading",
 }
 
-_MODULES = ("distributed", "explain", "export", "limits", "metrics", "streams")
+_MODULES = ("distributed", "explain", "export", "limits", "metrics")
 """Parts of the package that open when they are first asked for."""
 
 if TYPE_CHECKING:
@@ -58,7 +63,8 @@ if TYPE_CHECKING:
 
     __version__: str
 
-    from crisptree import distributed, explain, export, limits, metrics, streams
+    from crisptree import distributed, explain, export, limits, metrics
+    from crisptree.data.batches import Batches, StreamError
     from crisptree.encoding.table_encoder import TableEncoder
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.forest import CrispForestClassifier
@@ -66,9 +72,9 @@ if TYPE_CHECKING:
     from crisptree.estimators.loading import load
     from crisptree.estimators.pixels import CrispPixelRegressor, CrispSegmenter
     from crisptree.estimators.regressor import CrispTreeRegressor
-    from crisptree.exceptions import CrispTreeWarning
+    from crisptree.exceptions import CheckpointError, CrispTreeWarning
     from crisptree.learning.history import StopTraining
-    from crisptree.learning.journal import CheckpointError
+    from crisptree.parameters.training import TrainingOptions
     from crisptree.persistence.model_file import ModelFileError
 
 

@@ -1,7 +1,7 @@
-"""Fits that several processes do together: whether there are some, and what goes wrong between them.
+"""Process groups of torch: whether a fit is distributed, and its errors.
 
-Inside an initialised process group of torch, ``fit`` of a single tree takes the rows that its process holds, and all
-processes come to one tree; see docs/many-processes.md. Free of torch: where nobody has started a group, nobody pays.
+Inside an initialised process group, ``fit`` of a single tree takes the rows of its process, and all processes return
+the same tree; see docs/many-processes.md. Free of torch: a single process does not import it.
 """
 
 from __future__ import annotations
@@ -11,53 +11,52 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["ProcessGroupError", "alone", "is_together"]
+__all__ = ["ProcessGroupError", "is_distributed", "single_process"]
 
-MOST_SHARDS = 4096
-"""So many sums of whole units of at most 50 bits fit into 63."""
+MAX_SHARDS = 4096
+"""The sum of so many integers of at most 50 bits fits into 63 bits."""
 
 
 class ProcessGroupError(RuntimeError):
-    """A process of the group has died, does not answer, or was given something else than the others."""
+    """A process of the group has died, does not respond, or has other arguments than the others."""
 
 
-_alone: ContextVar[bool] = ContextVar("crisptree_alone", default=False)
+_single_process: ContextVar[bool] = ContextVar("crisptree_single_process", default=False)
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """Inside, a process fits by itself, on its own rows, as if there were no process group.
+def single_process() -> Iterator[None]:
+    """Fit in this process only, on its own rows, as if there were no process group.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from crisptree import CrispTreeClassifier
-    >>> from crisptree.distributed import alone
-    >>> with alone():
+    >>> from crisptree.distributed import single_process
+    >>> with single_process():
     ...     model = CrispTreeClassifier(max_depth=1, random_state=0).fit(*load_iris(return_X_y=True))
     >>> model.get_n_leaves()
     2
     """
-    before = _alone.set(True)
+    before = _single_process.set(True)
     try:
         yield
     finally:
-        _alone.reset(before)
+        _single_process.reset(before)
 
 
-def is_together() -> bool:
-    """Whether this process is one of an initialised process group, and not to fit alone."""
+def is_distributed() -> bool:
+    """Return True in an initialised process group, outside ``single_process``."""
     torch_distributed = sys.modules.get("torch.distributed")
-    if torch_distributed is None or _alone.get():
+    if torch_distributed is None or _single_process.get():
         return False
     return bool(torch_distributed.is_available() and torch_distributed.is_initialized())
 
 
-def check_alone(what: str) -> None:
-    """Refuse what several processes cannot do together: each would do it by itself, and nobody would notice."""
-    if is_together():
+def check_single_process(what: str) -> None:
+    """Refuse in a process group what is not distributed: every process would silently do it by itself."""
+    if is_distributed():
         raise ValueError(
-            f"{what} cannot be done by several processes together, only fit of a single tree can (CrispTreeClassifier, "
-            "CrispTreeRegressor), on arrays; but this process is in a group. Do it inside "
-            "`crisptree.distributed.alone()`, each by itself."
+            f"{what} is not distributed, only fit of a single tree is (CrispTreeClassifier, CrispTreeRegressor), on "
+            "arrays; but this process is in a process group. Do it inside `crisptree.distributed.single_process()`."
         )

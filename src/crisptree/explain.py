@@ -10,9 +10,8 @@ works on every model as well, those with modules included. The code is in ``cris
 
 from crisptree.inspection.counterfactuals import Counterfactual, find_counterfactual
 from crisptree.inspection.decision_path import ForestPath, Path, Push, Step, explain_forest, path
-from crisptree.inspection.error_attribution import ErrorAttribution, attribute_errors
-from crisptree.inspection.importances import feature_importances, sparsity
-from crisptree.inspection.margins import MarginReport, margin_report
+from crisptree.inspection.diagnostics import ErrorAttribution, MarginReport, attribute_errors, margin_report
+from crisptree.inspection.linear_splits import feature_importances, sparsity
 
 __all__ = [
     "path",

@@ -1,25 +1,36 @@
-"""Files that are read: regular ones of an allowed size, and whatever is wrong with one told under its name."""
+"""Reading of regular files within the limits, with errors that name the file, and atomic writing."""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import io
 import os
+import secrets
 import stat
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from crisptree import limits
 
+if sys.platform != "win32":
+    import fcntl
+
 PIECE = 2**20
+
+LONGEST_ENDING = 16
+"""Bytes of an ending that a temporary name keeps, for libraries that choose a format by it."""
 
 StrPath = str | PathLike[str]
 
 
 @contextmanager
 def reading(path: object, error: type[ValueError], kind: str, remedy: str = "") -> Iterator[None]:
-    """Whatever goes wrong in the block becomes an ``error`` that names the file, a ``kind`` of file, and a remedy.
+    """Convert any error of the block to an ``error`` that names the file, its ``kind`` and a remedy.
 
     Libraries raise a dozen classes for damage, not all of them their own; a reader has one.
 
@@ -52,7 +63,7 @@ def reading(path: object, error: type[ValueError], kind: str, remedy: str = "") 
 
 
 def checked_size(path: StrPath) -> int:
-    """The bytes of a regular file; pipes, devices and files beyond the limit are refused before they are opened."""
+    """Return the size of a regular file; refuse pipes, devices and files beyond the limit before they are opened."""
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         raise limits.LimitError("must be a regular file; it is a folder, a pipe or a device.")
@@ -61,7 +72,7 @@ def checked_size(path: StrPath) -> int:
 
 
 def read_file(path: StrPath) -> bytes:
-    """All bytes of a regular file."""
+    """Read a regular file."""
     size = checked_size(path)
     with open(path, "rb") as file:
         data = file.read(size + 1)
@@ -71,13 +82,13 @@ def read_file(path: StrPath) -> bytes:
 
 
 def read_all(stream: Any, size: int) -> bytes:
-    """What a stream unpacks from a file of ``size`` bytes, which may not become more than the limits say."""
+    """Read what a stream unpacks from a file of ``size`` bytes, within the limits."""
     with Bounded(stream, size) as bounded:
         return b"".join(iter(lambda: bounded.read(PIECE), b""))
 
 
 class Bounded(io.RawIOBase):
-    """A stream of unpacked bytes that breaks off where they become more than a file of ``size`` bytes may become."""
+    """A stream of unpacked bytes that raises once they exceed the limit for a file of ``size`` bytes."""
 
     def __init__(self, stream: Any, size: int) -> None:
         self.stream, self.size, self.n_read, self.limits = stream, size, 0, limits.current()
@@ -94,5 +105,150 @@ class Bounded(io.RawIOBase):
 
 
 def _damaged(path: object, kind: str, error: Exception) -> str:
-    said = " ".join(str(error).split())[:200] or type(error).__name__
-    return f"{path} is damaged or not a {kind} ({said})."
+    message = " ".join(str(error).split())[:200] or type(error).__name__
+    return f"{path} is damaged or not a {kind} ({message})."
+
+
+@contextmanager
+def atomic_write(path: str | PathLike[str]) -> Iterator[Path]:
+    """Write to a temporary path in the same folder, which replaces the file if the block succeeds.
+
+    On an error or interrupt an earlier file stays unchanged and no temporary file is left. A symbolic link stays, and
+    its target is replaced. A file keeps its permissions, a new one gets those that the umask leaves. A pipe or a device
+    is rejected. File and folder are synchronised to disk when the block is left.
+
+    A killed process leaves its temporary file; the next one that writes to the same path removes it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_write(Path(folder) / "notes.txt") as temporary:
+    ...         _ = temporary.write_text("all of it")
+    ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
+    [('notes.txt', 'all of it')]
+    """
+    target = Path(os.path.realpath(path))
+    mode = _mode(target)
+    prefix = f".crisptree-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]}-"
+    _remove_stale(target.parent, prefix)
+    temporary, lock = _create(target, prefix, 0o666 if mode is None else 0o600)
+    try:
+        yield temporary
+        _flush(temporary, mode)
+        temporary.replace(target)  # while the lock is held: a file without one is stale and may be removed
+        _folder_to_disk(target.parent)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(lock)
+
+
+def _mode(target: Path) -> int | None:
+    """Return the permissions of an existing file; None without one."""
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "a pipe or a device cannot be replaced by a file; name a file", str(target))
+    return stat.S_IMODE(mode) & 0o777
+
+
+def _create(target: Path, prefix: str, mode: int) -> tuple[Path, int]:
+    """Create a temporary file, and the handle that locks it until it is closed or the process ends.
+
+    Where a file is replaced, nobody else may read the new one even for a moment.
+    """
+    ending = target.suffix if len(os.fsencode(target.suffix)) <= LONGEST_ENDING else ""
+    while True:
+        temporary = target.parent / f"{prefix}{secrets.token_hex(4)}{ending}"
+        if sys.platform == "win32":  # the lock comes first: without it the file is stale
+            lock = os.open(_lock_file(temporary), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_TEMPORARY)
+            try:
+                os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
+            except BaseException:
+                os.close(lock)
+                raise
+            return temporary, lock
+        lock = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+        with suppress(BlockingIOError):
+            _lock(lock)
+            if temporary.exists():
+                return temporary, lock
+        os.close(lock)  # another writer found it before it was locked, and removes it as stale
+
+
+def _flush(temporary: Path, mode: int | None) -> None:
+    """Set the permissions of a file and write it to disk."""
+    handle = os.open(temporary, os.O_RDWR)
+    try:
+        if mode is not None:
+            temporary.chmod(mode)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove_stale(folder: Path, prefix: str) -> None:
+    """Remove temporary files of this target that nobody has locked: their writers were killed.
+
+    Anything may have such a name: a pipe is not waited for, a link not followed, and only regular files are removed.
+    """
+    with suppress(OSError):
+        for left in folder.glob(f"{prefix}*"):
+            with suppress(OSError):
+                if sys.platform == "win32":
+                    if stat.S_ISREG(left.lstat().st_mode) and not _lock_file(left).exists():
+                        left.unlink()
+                    continue
+                handle = os.open(left, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+                try:
+                    status = os.fstat(handle)
+                    if stat.S_ISREG(status.st_mode) and _lock(handle) and os.path.samestat(status, left.lstat()):
+                        left.unlink()
+                finally:
+                    os.close(handle)
+
+
+if sys.platform == "win32":
+
+    def _lock_file(temporary: Path) -> Path:
+        """The file that exists while a temporary file is being written; the system removes it when its handle closes.
+
+        Windows renames no file that is open, so that the temporary file itself cannot be locked until it has its name.
+        """
+        return temporary.with_name(f".{temporary.name}")
+
+else:
+
+    def _lock(handle: int) -> bool:
+        """Lock a file for this handle; False where the file system knows no locks.
+
+        Raises
+        ------
+        BlockingIOError
+            Another handle has locked it.
+        """
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            return False
+        return True
+
+
+def _folder_to_disk(folder: Path) -> None:
+    """Flush a folder, so that the new name survives a power failure; a no-op where that is not possible."""
+    if sys.platform == "win32":
+        return
+    with suppress(OSError):
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(held)
+        finally:
+            os.close(held)

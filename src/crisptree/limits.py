@@ -78,21 +78,21 @@ class Limits:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"the limit `{name}` must be a whole number of at least 1; got {value!r}.")
 
-    def check(self, name: str, asked: int, what: str) -> None:
-        """Raise if more is asked for than the limit of this name allows; ``what`` begins the message."""
-        most = getattr(self, name)
-        if asked > most:
-            raise LimitError(f"{what}, more than the limit of {most:,}. {_remedy(name, asked)}")
+    def check(self, name: str, requested: int, what: str) -> None:
+        """Raise if more is requested than the limit of this name allows; ``what`` begins the message."""
+        limit = getattr(self, name)
+        if requested > limit:
+            raise LimitError(f"{what}, more than the limit of {limit:,}. {_remedy(name, requested)}")
 
-    def check_unpacked(self, asked: int, size: int, what: str) -> None:
-        """The same for what a file of ``size`` bytes becomes in memory."""
-        most = self.unpacked(size)
-        if asked > most:
-            said = f"{what}, more than the {most:,} that its {size:,} bytes may become"
-            raise LimitError(f"{said}. {_remedy('unpacked_bytes', asked)}")
+    def check_unpacked(self, requested: int, size: int, what: str) -> None:
+        """Raise if a file of ``size`` bytes becomes more than allowed in memory."""
+        limit = self.unpacked(size)
+        if requested > limit:
+            message = f"{what}, more than the {limit:,} that its {size:,} bytes may become"
+            raise LimitError(f"{message}. {_remedy('unpacked_bytes', requested)}")
 
     def unpacked(self, size: int) -> int:
-        """How many bytes a file of ``size`` bytes may become."""
+        """Return how many bytes a file of ``size`` bytes may become."""
         return max(self.unpacked_bytes, self.unpacked_ratio * size)
 
 
@@ -165,10 +165,9 @@ def _variable(name: str) -> str:
     return PREFIX + name.upper()
 
 
-def _remedy(name: str, asked: int) -> str:
-    return (
-        f"If you trust it, raise the limit: crisptree.limits.set_limits({name}={asked}), or {_variable(name)}={asked}."
-    )
+def _remedy(name: str, requested: int) -> str:
+    change = f"crisptree.limits.set_limits({name}={requested}), or {_variable(name)}={requested}"
+    return f"If you trust it, raise the limit: {change}."
 
 
 def usable_memory() -> float:
@@ -183,13 +182,13 @@ def control_group_limit(root: Path = CONTROL_GROUPS, process: Path = PROCESS) ->
     except OSError:
         lines = []
     # Inside a container the group's own path may not be there: its root is the container's group.
-    places = [(controller, PurePosixPath("/")) for controller in GROUP_FILES]
+    groups = [(controller, PurePosixPath("/")) for controller in GROUP_FILES]
     for line in lines:
         _, _, rest = line.partition(":")
         controllers, _, where = rest.partition(":")
-        places += [(name, PurePosixPath(where)) for name in controllers.split(",") if name in GROUP_FILES]
+        groups += [(name, PurePosixPath(where)) for name in controllers.split(",") if name in GROUP_FILES]
     limit = math.inf
-    for controller, path in places:
+    for controller, path in groups:
         for group in (path, *path.parents):
             folder = root / controller / str(group).lstrip("/")
             limit = min(limit, *(_file_limit(folder / name) for name in GROUP_FILES[controller]))

@@ -111,17 +111,17 @@ class TreeStructure:
         left, right = (np.where(side < 0, number[~side], side) for side in (self.left, self.right))
         return TreeStructure(np.append(left, ~old), np.append(right, ~(self.n_leaves + added)))
 
-    def cut(self, depth: int) -> tuple[TreeStructure, npt.NDArray[np.int64]]:
-        """The tree of at most ``depth``, and which node of this tree each of its nodes was (splits first, then leaves).
+    def truncate(self, depth: int) -> tuple[TreeStructure, npt.NDArray[np.int64]]:
+        """Return the tree of at most ``depth``, and the node of this tree of each of its nodes, splits first.
 
         A split that becomes a leaf is numbered where its leftmost leaf was, so that growth undone is the tree before.
         """
         if depth < 0:
             raise ValueError(f"depth must be at least 0; got {depth}.")
-        return self.pruned(np.flatnonzero(self.node_depths[: self.n_splits] == depth))
+        return self.prune(np.flatnonzero(self.node_depths[: self.n_splits] == depth))
 
-    def pruned(self, splits: npt.ArrayLike) -> tuple[TreeStructure, npt.NDArray[np.int64]]:
-        """The tree in which these splits are leaves, and which node of this tree each of its nodes was; see ``cut``."""
+    def prune(self, splits: npt.ArrayLike) -> tuple[TreeStructure, npt.NDArray[np.int64]]:
+        """Return the tree in which these splits are leaves, and the node of this tree of each of its nodes."""
         is_end = np.arange(self.n_nodes) >= self.n_splits
         is_end[np.asarray(splits, dtype=np.int64)] = True
         shown = np.ones(self.n_nodes, dtype=bool)
@@ -136,7 +136,7 @@ class TreeStructure:
         kept = TreeStructure(number[self.left_nodes[inner]], number[self.right_nodes[inner]])
         return kept, np.concatenate([inner, ends])
 
-    def spliced(self, splits: npt.ArrayLike, to_right: npt.ArrayLike) -> tuple[TreeStructure, npt.NDArray[np.int64]]:
+    def splice(self, splits: npt.ArrayLike, to_right: npt.ArrayLike) -> tuple[TreeStructure, npt.NDArray[np.int64]]:
         """The tree without these splits, and which node of this tree each of its nodes was (splits first, then leaves).
 
         In the place of each comes what stands on its right where ``to_right`` says so, on its left elsewhere; all that
@@ -145,7 +145,7 @@ class TreeStructure:
         Examples
         --------
         >>> figure_1 = TreeStructure([1, ~0, ~3, ~1], [2, 3, ~4, ~2])
-        >>> without, nodes = figure_1.spliced([1], [True])  # split 4 and its leaves B and C come up, A goes
+        >>> without, nodes = figure_1.splice([1], [True])  # split 4 and its leaves B and C come up, A goes
         >>> without.left.tolist(), without.right.tolist(), (nodes[without.n_splits :] - figure_1.n_splits).tolist()
         ([2, -3, -1], [1, -4, -2], [1, 2, 3, 4])
         """

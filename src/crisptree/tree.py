@@ -11,16 +11,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.blocks import n_threads, row_blocks
 from crisptree.data.scaling import Scaling
 from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
 from crisptree.inference.flat_tree import CrispTree, FlatTree, Rows
 from crisptree.inference.routing import route_rows
 from crisptree.inference.statistics import empty_statistics, leaf_tables
-from crisptree.one_thread import one_thread, workers
 from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target
+from crisptree.threads import n_threads, one_thread, row_blocks, workers
 
 ROWS_PER_THREAD = 1024
 """Modules see at most so many rows at once, so that there is something for every thread."""
@@ -38,19 +37,19 @@ class Tree:
         The split features, in the structure's order.
     leaves : Tensor of shape (n_leaves, n_values)
         Leaf tables; for classes the distributions π.
-    target : str, default="classes"
-        What they mean, a key of ``targets.TARGETS``.
+    target_name : str, default="classes"
+        A key of ``targets.TARGETS``.
     """
 
     structure: TreeStructure
     splits: AbstractSplits
     leaves: Tensor
-    target: str = "classes"
+    target_name: str = "classes"
 
     @property
-    def meaning(self) -> Target:
-        """What the numbers of a leaf mean."""
-        return TARGETS[self.target](self.leaves.shape[1])
+    def target(self) -> Target:
+        """The target of the leaf tables."""
+        return TARGETS[self.target_name](self.leaves.shape[1])
 
     def log_path_probabilities(self, x: Tensor, steepness: float) -> Tensor:
         """log μ_ℓ(x).  (n, n_features) → (n, n_leaves)"""
@@ -104,7 +103,7 @@ class Tree:
         )
 
     def reduced(self, structure: TreeStructure, nodes: npt.NDArray[np.int64]) -> Tree:
-        """The tree of some splits and leaves of this one: which, in their new order, say ``nodes``; see ``spliced``."""
+        """The tree of some splits and leaves of this one: which, in their new order, say ``nodes``; see ``splice``."""
         splits, leaves = nodes[: structure.n_splits], nodes[structure.n_splits :] - self.structure.n_splits
         kept = self.leaves[torch.as_tensor(leaves, device=self.leaves.device)]
         return replace(self, structure=structure, splits=self.splits.select(splits.tolist()), leaves=kept)
@@ -112,20 +111,20 @@ class Tree:
     def hard_tables(self, counts: Tensor) -> Tensor:
         """The leaf tables of the deterministic tree, from the rows that reach every leaf.  (n_leaves, n_values)"""
         nodes = self.structure.sums_below(counts.detach().cpu().double().numpy())
-        return torch.from_numpy(leaf_tables(self.meaning, self.structure, nodes, prior=0.0)).to(counts)
+        return torch.from_numpy(leaf_tables(self.target, self.structure, nodes, prior=0.0)).to(counts)
 
     def crisp(self, scaling: Scaling, steepness: float) -> CrispTree:
         """The deterministic tree on raw features, not yet settled on its training rows."""
         soft = self.leaves.detach().cpu().double().numpy()
-        statistics = empty_statistics(self.structure, scaling, soft, steepness, self.meaning.n_statistics)
+        statistics = empty_statistics(self.structure, scaling, soft, steepness, self.target.n_statistics)
         if isinstance(self.splits, ModuleSplits):
             splits = self.splits.on(torch.device("cpu"))
-            return ModuleTree(self.structure, soft, statistics, splits=splits, target=self.target)
+            return ModuleTree(self.structure, soft, statistics, splits=splits, target_name=self.target_name)
         if not isinstance(self.splits, ObliqueSplits | AxisSplits):
             raise TypeError(f"{type(self.splits).__name__} cannot be made crisp; choose winners first.")
         hyperplanes = (part.detach().cpu().double().numpy() for part in self.splits.hyperplanes())
         weight, bias = scaling.fold(*hyperplanes)
-        return FlatTree(self.structure, soft, statistics, weight=weight, bias=bias, target=self.target)
+        return FlatTree(self.structure, soft, statistics, weight=weight, bias=bias, target_name=self.target_name)
 
     @classmethod
     def soft(
@@ -149,7 +148,7 @@ class Tree:
             splits = linear.from_hyperplanes(weight, bias)
         else:
             raise TypeError(f"no probabilistic tree is known for {type(tree).__name__}.")
-        return cls(tree.structure, splits, leaves, tree.target)
+        return cls(tree.structure, splits, leaves, tree.target_name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader, Dataset
 
-    from crisptree.streams import Batches
+    from crisptree.data.batches import Batches
 
 __all__ = ["ArrayLike", "BatchesLike", "MatrixLike"]
 
@@ -52,4 +52,4 @@ MatrixLike: TypeAlias = (
 """Rows: arrays, lists of rows, dictionaries of columns, sparse matrices, frames and tables."""
 
 BatchesLike: TypeAlias = "Batches | Callable[[], Iterable[Any]] | Dataset[Any] | DataLoader[Any]"
-"""Rows and their y in batches; see ``crisptree.streams``."""
+"""Rows and their y in batches; see ``crisptree.Batches``."""

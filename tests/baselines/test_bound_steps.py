@@ -25,7 +25,7 @@ def trained(kind, ways, groups, data, nu):
     found, random = [], generator()
     for epoch in range(PLAN.epochs):
         counts = 9 * torch.rand(len(ways.left) + len(groups.sizes), 4, generator=random, dtype=torch.float64)
-        steps.begin(losses(counts), PLAN.pace(epoch).learning_rate)
+        steps.begin(losses(counts), PLAN.settings_at(epoch).learning_rate)
         found += [steps.take(*step) for step in groups.epoch(PLAN, random)]
     return splits, torch.tensor(found)
 

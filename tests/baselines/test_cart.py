@@ -6,10 +6,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from crisptree.baselines.cart import best_stump
 from crisptree.baselines.growth import grow_baseline
-from crisptree.baselines.search import NodeRows
-from crisptree.baselines.thresholds import LeafLimits, round_down
+from crisptree.baselines.search import LeafLimits, NodeRows, round_down
 from crisptree.learning.growth import single_leaf
-from crisptree.learning.options import Limits, Plan
+from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.splits import kind_of
 from tests.learning.test_growth import samples_of
 from tests.toys import clouds, generator
@@ -18,7 +17,7 @@ from tests.toys import clouds, generator
 def cart(X, y, **limits):
     samples, random = samples_of(X, y), generator()
     start = single_leaf(samples, kind_of("oblique", (X.shape[1],)), random)
-    return grow_baseline("axis_aligned", start, samples, Plan(), Limits(**limits), generator=random)
+    return grow_baseline("axis_aligned", start, samples, Plan(), GrowthLimits(**limits), generator=random)
 
 
 def predicted(tree, X, y, rows):

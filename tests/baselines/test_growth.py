@@ -9,11 +9,10 @@ import torch
 from crisptree.baselines.co2 import co2_splits
 from crisptree.baselines.growth import SEARCHES, grow_baseline
 from crisptree.baselines.oc1 import oc1_splits
-from crisptree.baselines.search import SearchContext, random_splits
-from crisptree.baselines.thresholds import LeafLimits
+from crisptree.baselines.search import LeafLimits, SearchContext, random_splits
 from crisptree.equations.routing import goes_right
 from crisptree.learning.growth import single_leaf
-from crisptree.learning.options import Limits, Plan
+from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
 from crisptree.splits import kind_of
@@ -30,7 +29,7 @@ def grown(name, X, y, *, weight=None, seed=0, on_epoch=None, start=None, **limit
     if weight is not None:
         samples = replace(samples, weight=torch.from_numpy(weight / weight.mean()).float())
     start = start or single_leaf(samples, kind_of("oblique", (np.shape(X)[1],)), random)
-    return grow_baseline(name, start, samples, PLAN, Limits(**limits), generator=random, on_epoch=on_epoch)
+    return grow_baseline(name, start, samples, PLAN, GrowthLimits(**limits), generator=random, on_epoch=on_epoch)
 
 
 def gains(search, X, y, **options):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from crisptree.baselines.oc1 import _Descents, _orders, _unit
-from crisptree.baselines.search import NodeRows
-from crisptree.baselines.thresholds import ONE_ROW, LeafLimits
+from crisptree.baselines.search import ONE_ROW, LeafLimits, NodeRows
 from crisptree.native import training
 from tests.toys import clouds
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from crisptree import targets
-from crisptree.baselines import thresholds
-from crisptree.baselines.thresholds import LeafLimits, best_crossings, best_thresholds
+from crisptree.baselines import search
+from crisptree.baselines.search import LeafLimits, best_crossings, best_thresholds
 
 
 def gain_of(right, y, weight, n_classes):
@@ -57,7 +57,7 @@ def test_lines_in_portions_and_lines_filled_up_give_the_same(monkeypatch):
     whole = best_thresholds(scores, y, weight, 4)
     padded = [np.concatenate([part, part[..., :10]], axis=-1) for part in (scores, y, weight)]
     absent = np.broadcast_to(np.arange(35) >= 25, (7, 35))
-    monkeypatch.setattr(thresholds, "CROSSINGS_PER_CHUNK", 60)
+    monkeypatch.setattr(search, "CROSSINGS_PER_CHUNK", 60)
     for other in (best_thresholds(scores, y, weight, 4), best_thresholds(*padded, 4, absent=absent)):
         np.testing.assert_allclose(other.threshold, whole.threshold)
         np.testing.assert_allclose(other.gain, whole.gain, atol=1e-12)
@@ -77,7 +77,7 @@ def test_equal_scores_have_no_threshold():
     assert best.gain.tolist() == [-1.0, -1.0]
 
 
-@pytest.mark.skipif(thresholds.training is None, reason="installed without the kernel")
+@pytest.mark.skipif(search.training is None, reason="installed without the kernel")
 @pytest.mark.parametrize("least", [LeafLimits(), LeafLimits(rows=5, weight=6.0)], ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 90, 700])
@@ -86,7 +86,7 @@ def test_the_kernel_finds_the_thresholds_of_the_definition(n, weighted, least):
     scores = np.concatenate([rng.normal(size=(9, n)), rng.integers(0, 5, (9, n))]).astype(np.float32)
     y, weight = rng.integers(0, 3, n), rng.uniform(0.1, 2.0, n) if weighted else np.ones(n)
     found, definition = (
-        find(scores, y, weight, 3, least) for find in (best_thresholds, thresholds.best_thresholds_reference)
+        find(scores, y, weight, 3, least) for find in (best_thresholds, search.best_thresholds_reference)
     )
     np.testing.assert_allclose(found.gain, definition.gain, atol=1e-12)
     possible = definition.gain >= 0

@@ -12,6 +12,8 @@ from crisptree.cli.app import app
 
 QUICK = ("--depth", "2", "--epochs", "2", "--finetune-epochs", "2", *["--split", "oblique", "--algorithm", "em"])
 QUICK += ("--l1", "0", "--input-noise", "0", "--shrinkage", "0", "--holdout", "0")
+FOREST_QUICK = (*QUICK[:-4], *QUICK[-2:])
+"""Forests have no shrinkage."""
 
 
 def run(*arguments, stdin=None):
@@ -19,7 +21,7 @@ def run(*arguments, stdin=None):
 
     Progress lines are off: whether one is printed depends on how long the command takes.
     """
-    with mock.patch("crisptree.estimators.progress.SECONDS_BETWEEN_LINES", math.inf):
+    with mock.patch("crisptree.pipeline.progress.SECONDS_BETWEEN_LINES", math.inf):
         result = CliRunner().invoke(app, _without_overruled([str(argument) for argument in arguments]), input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -1,6 +1,7 @@
 """Scores of fit and evaluate, and baselines of compare."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import crisptree
 from crisptree import load, metrics
-from crisptree.cli.evaluation import OURS, count_leaves_and_weights, diagnose, draw_held_out, select_holdout
+from crisptree.cli.evaluation import OURS, count_leaves_and_weights, diagnose, draw_held_out
+from crisptree.cli.fit import FitOptions
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
 from crisptree.encoding.preprocessing import RowEncoder
 from crisptree.encoding.table_files import open_table
@@ -35,7 +37,7 @@ def test_evaluation_matches_counts_of_predictions(shop):
     assert yes["precision"] == pytest.approx(confusion[1][1] / (confusion[0][1] + confusion[1][1]))
     assert yes["recall"] == pytest.approx(confusion[1][1] / sum(confusion[1]))
     assert yes["f1"] == pytest.approx(2 / (1 / yes["precision"] + 1 / yes["recall"]))
-    assert sum(entry["errors"] for entry in said["blamed"]) == np.sum(predicted != truth)
+    assert sum(entry["errors"] for entry in said["error_attribution"]) == np.sum(predicted != truth)
 
 
 def test_evaluation_prints_hard_and_soft_scores_classes_and_error_attribution(shop):
@@ -91,14 +93,14 @@ def test_evaluation_scores_probabilities(tmp_path):
     X, y = clouds(200)
     y[:20] = (y[:20] + 1) % 3
     np.savez(tmp_path / "t.npz", X=X, y=y)
-    done("fit", tmp_path / "t.npz", "--shrinkage", "20", "--prune", "0.001", "-o", tmp_path / "m.crisp", *QUICK)
+    done("fit", tmp_path / "t.npz", "--shrinkage", "20", "--ccp-alpha", "0.001", "-o", tmp_path / "m.crisp", *QUICK)
     said = json.loads(done("evaluate", tmp_path / "m.crisp", tmp_path / "t.npz", "--json").raw)
     model = load(tmp_path / "m.crisp")
     tables = {"hard": model.predict_proba(X), "soft": model.soft_predict_proba(X)}
     for name in ("log_loss", "brier_score", "calibration_error"):
         for kind, table in tables.items():
             assert said[name][kind] == pytest.approx(getattr(metrics, name)(y, table), rel=1e-5)
-    assert (model.shrinkage_, model.prune) == (20.0, 0.001)
+    assert (model.shrinkage_, model.ccp_alpha) == (20.0, 0.001)
 
 
 def test_an_infinite_log_loss_is_said_in_words_and_is_null_in_json(tmp_path):
@@ -169,10 +171,10 @@ def test_a_fifth_of_the_rows_is_held_out_by_default(tmp_path):
 
 
 def test_few_rows_and_validation_rows_are_reasons_to_hold_out_none():
-    assert select_holdout(None, 49, has_validation=False) == 0
-    assert select_holdout(None, 50, has_validation=False) == 0.2
-    assert select_holdout(None, 1000, has_validation=True) == 0
-    assert select_holdout(0.3, 10, has_validation=True) == 0.3
+    assert FitOptions().select_holdout(49) == 0
+    assert FitOptions().select_holdout(50) == 0.2
+    assert FitOptions(validation=Path("rows.csv")).select_holdout(1000) == 0
+    assert FitOptions(validation=Path("rows.csv"), holdout=0.3).select_holdout(10) == 0.3
 
 
 def test_a_refitted_model_is_that_of_all_rows_and_its_scores_are_those_of_the_first_fit(tmp_path):
@@ -233,7 +235,7 @@ def table(tmp_path_factory):
 def test_all_models_are_scored_on_the_same_held_out_rows(table):
     said = json.loads(done("compare", table, "-t", "buys", *QUICK, *SCORED, "--json").raw)
     assert list(said["models"]) == NAMES
-    assert (said["rows"], said["judged"]) == (160, 40)
+    assert (said["rows"], said["validation"]) == (160, 40)
     source = open_table(table)
     y = np.array(customers(160)["buys"].to_pylist())
     held = draw_held_out(y, 0.25, seed=0)
@@ -256,7 +258,7 @@ def test_all_models_are_scored_on_the_same_held_out_rows(table):
 def test_folds_score_every_row_once(table):
     answer = done("compare", table, "-t", "buys", *QUICK, *SCORED, "--folds", "2", "--json")
     said = json.loads(answer.raw)
-    assert (said["judged"], said["folds"]) == (160, 2)
+    assert (said["validation"], said["folds"]) == (160, 2)
     assert all(found["accuracy_spread"] is not None for found in said["models"].values())
     assert answer.notes.count("missing values in") == len([note for note in said["notes"] if "missing" in note])
 

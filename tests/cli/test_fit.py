@@ -52,7 +52,7 @@ def test_the_model_is_that_of_the_python_interface_on_the_encoded_rows(shop):
 
 def test_a_model_with_preprocessing_is_saved_again_with_it_and_a_new_fit_forgets_it(shop, tmp_path):
     model = crisptree.load(shop.model)
-    model.greedy().save(tmp_path / "again.crisp")
+    model.before_finetuning().save(tmp_path / "again.crisp")
     assert crisptree.load(tmp_path / "again.crisp").encoder_.preprocessing_.target == "buys"
     X, y = clouds(30)
     assert not hasattr(model.fit(X, y), "encoder_")
@@ -106,7 +106,7 @@ def test_held_out_rows_are_scored_by_a_model_that_never_saw_them(tmp_path):
 def test_images_in_npz_keep_their_shape_and_labels_their_type(tmp_path):
     X, y = clouds(60, n_features=6)
     np.savez(tmp_path / "t.npz", X=X.reshape(60, 2, 3), y=y + 1)
-    done("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp", *QUICK, "--roughness", "0.01")
+    done("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp", *QUICK, "--spatial-penalty", "0.01")
     model = crisptree.load(tmp_path / "m.crisp")
     assert tuple(model.image_shape) == (2, 3)
     assert model.classes_.tolist() == [1, 2, 3]
@@ -142,7 +142,7 @@ def test_weights_and_class_weights_reach_the_fit(tmp_path):
 def test_the_papers_protocol_is_an_option(tmp_path):
     done("fit", small(tmp_path / "t.csv"), "-t", "y", "-o", tmp_path / "m.crisp", "--paper", *QUICK)
     model = crisptree.load(tmp_path / "m.crisp")
-    assert (model.batch_size, model.min_updates, model.max_depth) == (1000, 0, 2)
+    assert (model.training.batch_size, model.training.min_updates, model.max_depth) == (1000, 0, 2)
 
 
 def test_warnings_of_the_library_become_notes(tmp_path, monkeypatch):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from crisptree import CrispForestClassifier, CrispForestRegressor, load
-from tests.cli.running import QUICK, done, run
+from tests.cli.running import FOREST_QUICK, done, run
 from tests.encoding.writers import text
 
 
 @pytest.fixture(scope="module")
 def forest(shop, tmp_path_factory):
     path = tmp_path_factory.mktemp("forest") / "forest.crisp"
-    done("fit", shop.csv, "-t", "buys", "--drop", "id", "--trees", "3", *QUICK, "-o", path)
+    done("fit", shop.csv, "-t", "buys", "--drop", "id", "--trees", "3", *FOREST_QUICK, "-o", path)
     return path
 
 
@@ -29,7 +29,7 @@ def test_a_forest_predicts_and_is_evaluated_with_all_trees(forest, shop):
     assert lines[0].count("leaf in tree") == 3
     predicted = np.array([line.split(",")[0].strip('"') for line in lines[1:]])
     assert said["accuracy"]["hard"] == np.mean(predicted == np.array(shop.table["buys"].to_pylist()))
-    assert said["blamed"] == []
+    assert said["error_attribution"] == []
 
 
 def test_inspection_and_report_accept_forests(forest, shop, tmp_path):
@@ -63,7 +63,7 @@ def test_regression_forests_are_fitted_predicted_evaluated_and_reported(tmp_path
     rows = [f"{a:.3f},{b:.3f},{3 * (a > b) + 0.1 * b:.4f}" for a, b in rng.normal(size=(120, 2))]
     table, model = text(tmp_path / "t.csv", "a,b,price", *rows), tmp_path / "m.crisp"
     kept = ("--checkpoint", tmp_path / "kept")
-    done("fit", table, "-t", "price", "--trees", "3", *QUICK, *kept, "-o", model)
+    done("fit", table, "-t", "price", "--trees", "3", *FOREST_QUICK, *kept, "-o", model)
     assert isinstance(load(model), CrispForestRegressor)
     assert json.loads(done("evaluate", model, table, "--json").raw)["r2"] > 0.3
     lines = done("predict", model, table, "--interval", "0.8", "--leaf", "--explain").raw.splitlines()
@@ -71,3 +71,10 @@ def test_regression_forests_are_fitted_predicted_evaluated_and_reported(tmp_path
     assert lines[0].replace('"', "").split(",") == names
     done("report", model, table, "-o", tmp_path / "page.html")
     assert "of a forest (3 trees, R² " in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("flag", ["--shrinkage", "--ccp-alpha"])
+def test_regularisation_of_one_tree_is_refused_for_a_forest(shop, tmp_path, flag):
+    answer = run("fit", shop.csv, "-t", "buys", "--drop", "id", "--trees", "3", flag, "0.1", "-o", tmp_path / "x.crisp")
+    assert answer.code == 2
+    assert f"{flag} is for one tree" in answer.said

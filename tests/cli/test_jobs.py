@@ -3,7 +3,7 @@
 import pytest
 
 import crisptree
-from crisptree import blocks
+from crisptree import threads
 from crisptree.cli import predict
 from tests.cli.running import QUICK, done, run
 
@@ -13,11 +13,11 @@ def test_a_command_takes_all_cores_unless_told_otherwise(shop, tmp_path, monkeyp
     seen = []
     route_rows = predict.route_rows
     monkeypatch.setattr(
-        predict, "route_rows", lambda tree, X, jobs: seen.append(blocks.n_threads(jobs)) or route_rows(tree, X, jobs)
+        predict, "route_rows", lambda tree, X, jobs: seen.append(threads.n_threads(jobs)) or route_rows(tree, X, jobs)
     )
     done("predict", shop.model, shop.csv, "-o", tmp_path / "out.csv", *given)
-    assert set(seen) == {blocks.n_threads(n_jobs)}
-    assert blocks.n_threads(None) == 1
+    assert set(seen) == {threads.n_threads(n_jobs)}
+    assert threads.n_threads(None) == 1
 
 
 def test_the_number_of_cores_does_not_get_into_the_model_file(shop, tmp_path):

@@ -6,30 +6,33 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from crisptree.cli.options import parameter_options, with_options
-from crisptree.estimators.parameters import (
+from crisptree.cli.options import HELP, parameter_options, with_options
+from crisptree.parameters.declaration import declare_parameters, parameter
+from crisptree.parameters.estimators import (
     ClassifierParameters,
-    Declared,
     SegmenterParameters,
-    declare_parameters,
-    parameter,
+    TreeParameters,
 )
-from crisptree.estimators.rules import number, one_of, true_or_false, whole, word_or
+from crisptree.parameters.rules import number, one_of, true_or_false, whole, word_or
 from tests.cli.running import done
 
 
 @declare_parameters
-class Toy(Declared):
+class Toy(TreeParameters):
     """Parameters of every kind; nothing but this makes them options."""
 
-    tempo: float = parameter(default=0.5, rule=number(0.0), flag="--tempo", help="How fast.")
-    size: int | None = parameter(default=3, rule=whole(1, none=True), flag="--size", help="How large.")
-    rate: float | str = parameter(default="auto", rule=word_or("auto", number(0.0)), flag="--rate", help="How much.")
-    colour: str = parameter(default="red", rule=one_of("red", "blue", None), flag="--colour", help="Which.")
-    loud: bool = parameter(default=False, rule=true_or_false(), flag="--loud", help="Whether.")
-    quiet: bool = parameter(default=True, rule=true_or_false(), flag="--not-quiet", help="Whether not.")
-    places: tuple[int, ...] = parameter(default=(1, 2), flag="--places", help="Where.")
+    tempo: float = parameter(default=0.5, rule=number(0.0), flag="--tempo", doc="How fast.")
+    size: int | None = parameter(default=3, rule=whole(1, none=True), flag="--size", doc="How large.")
+    rate: float | str = parameter(default="auto", rule=word_or("auto", number(0.0)), flag="--rate", doc="How much.")
+    colour: str = parameter(default="red", rule=one_of("red", "blue", None), flag="--colour", doc="Which.")
+    loud: bool = parameter(default=False, rule=true_or_false(), flag="--loud", doc="Whether.")
+    quiet: bool = parameter(default=True, rule=true_or_false(), flag="--not-quiet", doc="Whether not.")
+    places: tuple[int, ...] = parameter(default=(1, 2), flag="--places", doc="Where.")
     hidden: int = parameter(default=1)
+
+
+SEED = {"random_state": 0}
+"""Commands are repeatable."""
 
 
 def run(*arguments, command=None):
@@ -53,12 +56,12 @@ def test_a_parameter_with_a_flag_is_an_option_with_its_help_choices_and_default(
 
 
 def test_a_command_gets_what_was_given_and_nothing_else():
-    assert json.loads(run("x").output) == ["x", {}, False]
+    assert json.loads(run("x").output) == ["x", SEED, False]
     given = ("--tempo", "2", "--size", "none", "--rate", "auto", "--colour", "blue", "--loud", "--not-quiet")
     expected = {"tempo": 2.0, "size": None, "rate": "auto", "colour": "blue", "loud": True, "quiet": False}
     assert json.loads(run("x", *given, "--places", "3x4", "--again").output) == [
         "x",
-        expected | {"places": [3, 4]},
+        SEED | expected | {"places": [3, 4]},
         True,
     ]
 
@@ -88,16 +91,19 @@ def test_errors_of_the_library_name_the_flag_of_a_parameter_that_has_one():
 
 @pytest.mark.parametrize(
     ("estimator", "command", "without"),
-    [(ClassifierParameters, ["fit"], ()), (SegmenterParameters, ["segment", "fit"], ("class_weight",))],
+    [
+        (ClassifierParameters, ["fit"], ()),
+        (SegmenterParameters, ["segment", "fit"], ("class_weight", "leaf_l2", "max_shift")),
+    ],
 )
 def test_commands_have_every_flag_that_is_declared(estimator, command, without):
     said = done(*command, "--help").said
-    flags = {declared.flag: declared for declared in estimator.PARAMETERS.values() if declared.flag}
+    flags = {declared.flag: declared for declared in estimator.declared_parameters().values() if declared.flag}
     for name, option in parameter_options(estimator, without).items():
         assert f"{option.declared.flag} " in said
-        assert option.declared.help in said
-        assert flags.pop(option.declared.flag).flag == estimator.PARAMETERS[name].flag
-    assert set(flags) == {estimator.PARAMETERS[name].flag for name in without}
+        assert HELP.get(name, option.declared.help) in said
+        assert flags.pop(option.declared.flag).flag == estimator.declared_parameters()[name].flag
+    assert set(flags) == {estimator.declared_parameters()[name].flag for name in without}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import crisptree
-from crisptree.datasets.image_files import read_images, write_png, write_tif
+from crisptree import TrainingOptions
+from crisptree.datasets.files import read_images, write_png, write_tif
 from tests.cli.running import done, run
 
 QUICK = ("--window", "3", "--depth", "2", "--epochs", "3", "--finetune-epochs", "3")
@@ -46,7 +47,9 @@ def test_the_model_is_that_of_the_python_interface(scans):
     assert said["pixel_accuracy"]["held out"] > 0.9
     images = [picture.array for picture in read_images(scans / "images")]
     labels = [picture.array for picture in read_images(scans / "labels", labels=True)]
-    twin = crisptree.CrispSegmenter(window=3, max_depth=2, epochs=3, finetune_epochs=3, random_state=0)
+    twin = crisptree.CrispSegmenter(
+        window=3, max_depth=2, training=TrainingOptions(epochs=3, finetune_epochs=3), random_state=0
+    )
     twin.fit(images[:2], labels[:2])
     assert np.array_equal(twin.tree_.weight, crisptree.load(scans / "m.crisp").tree_.weight)
 
@@ -190,7 +193,9 @@ def test_labels_with_fractions_are_a_regression_and_noted(noisy):
     assert said["r2"]["held out"] > 0.8
     images = [picture.array for picture in read_images(noisy / "images")]
     halves = [picture.array for picture in read_images(noisy / "halves", labels=True, floats=True)]
-    twin = crisptree.CrispPixelRegressor(window=3, max_depth=2, epochs=3, finetune_epochs=3, n_jobs=1, random_state=0)
+    twin = crisptree.CrispPixelRegressor(
+        window=3, max_depth=2, training=TrainingOptions(epochs=3, finetune_epochs=3), n_jobs=1, random_state=0
+    )
     twin.fit(images[:2], halves[:2])
     assert np.array_equal(twin.tree_.weight, crisptree.load(noisy / "m.crisp").tree_.weight)
 

@@ -14,10 +14,10 @@ from crisptree.cli.evaluation import draw_held_out
 from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import Output
 from crisptree.cli.training import Rank, _select_gpu, open_training_table
+from crisptree.data.batches import Batches
 from crisptree.encoding.preprocessing import RowEncoder
 from crisptree.encoding.table_files import open_table
-from crisptree.learning.journal import Journal
-from crisptree.streams import Batches
+from crisptree.persistence.checkpoints import CheckpointStore
 from tests.cli.running import QUICK, done, run
 from tests.cli.test_fit import small
 
@@ -33,7 +33,7 @@ def test_the_streamed_model_is_that_of_batches_of_the_encoded_rows(shop, tmp_pat
     model = crisptree.load(tmp_path / "m.crisp")
     X = RowEncoder(model.encoder_.preprocessing_, open_table(shop.csv)).encode_all()
     parameters = {"max_depth": 2, "epochs": 2, "finetune_epochs": 2, "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
-    twin = CrispTreeClassifier(**parameters, random_state=0)
+    twin = CrispTreeClassifier.from_flat(**parameters, random_state=0)
     twin.fit(Batches.from_arrays(X, np.array(shop.table["buys"].to_pylist())))
     assert np.array_equal(twin.tree_.weight, model.tree_.weight)
     assert np.array_equal(twin.tree_.leaves, model.tree_.leaves)
@@ -151,7 +151,7 @@ class Crash(BaseException):
 
 def test_a_crashed_training_resumes_to_the_same_file(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)
-    table, keep = small(tmp_path / "t.csv", n=60), Journal.keep
+    table, keep = small(tmp_path / "t.csv", n=60), CheckpointStore.keep
     words = ("fit", table, "-t", "y", *QUICK, "--holdout", "0.2", "--refit")
     done(*words, "-o", tmp_path / "at-once.crisp")
     words = (*words, "-o", tmp_path / "parts.crisp", "--checkpoint", tmp_path / "parts", "--checkpoint-every", "0")
@@ -164,7 +164,7 @@ def test_a_crashed_training_resumes_to_the_same_file(tmp_path, monkeypatch):
             raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "keep", crash)
+        patch.setattr(CheckpointStore, "keep", crash)
         with pytest.raises(Crash):
             run(*words)
     assert (tmp_path / "parts" / "refit").is_dir()  # the second training was at work

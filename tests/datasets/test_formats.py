@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from crisptree.datasets import DataFormatError
-from crisptree.datasets.files import read_bytes, read_compact
-from crisptree.datasets.image_files import find_numbered_files, read_stack
+from crisptree.datasets.files import find_numbered_files, read_bytes, read_compact, read_stack
 from crisptree.datasets.loaders import read_idx, read_libsvm
 from tests.datasets.writers import compress, write_idx, write_libsvm
 

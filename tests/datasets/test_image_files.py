@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 from crisptree.datasets.catalog import DataFormatError
-from crisptree.datasets.image_files import read_images, write_png
+from crisptree.datasets.files import read_images, write_png
 
 RNG = np.random.default_rng(0)
 GREY = RNG.integers(0, 256, (5, 7), dtype=np.uint8)

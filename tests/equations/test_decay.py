@@ -8,7 +8,7 @@ from tests.toys import clouds, plain_tree
 
 def rates(**changes):
     plan = Plan(epochs=4, learning_rate=0.1, **changes)
-    return [plan.pace(epoch).learning_rate for epoch in range(4)]
+    return [plan.settings_at(epoch).learning_rate for epoch in range(4)]
 
 
 def test_the_paper_keeps_its_learning_rate():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.equations.penalties import grid_laplacian, group_threshold, l2, roughness, soft_threshold
+from crisptree.equations.penalties import grid_laplacian, group_threshold, l2, soft_threshold, spatial_penalty
 from tests.toys import generator
 
 SHAPES = [(1, 1), (1, 5), (4, 3), (3, 4, 2)]
@@ -24,15 +24,15 @@ def test_the_laplacian_of_a_small_grid_is_the_papers():
 def test_roughness_is_the_quadratic_form_of_the_laplacian(shape):
     weights = torch.randn(3, int(np.prod(shape)), generator=generator(), dtype=torch.float64)
     laplacian = torch.from_numpy(grid_laplacian(shape))
-    torch.testing.assert_close(roughness(weights, shape), (weights @ laplacian * weights).sum(dim=1))
+    torch.testing.assert_close(spatial_penalty(weights, shape), (weights @ laplacian * weights).sum(dim=1))
 
 
 def test_roughness_is_the_sum_of_squared_differences_of_neighbours():
     image = torch.tensor([[1.0, 4.0], [3.0, 3.0]])
-    assert roughness(image.reshape(1, 4), (2, 2)) == 3**2 + 0**2 + 2**2 + 1**2
+    assert spatial_penalty(image.reshape(1, 4), (2, 2)) == 3**2 + 0**2 + 2**2 + 1**2
 
 
-@pytest.mark.parametrize("penalty", [l2, lambda weights: roughness(weights, (2, 3))])
+@pytest.mark.parametrize("penalty", [l2, lambda weights: spatial_penalty(weights, (2, 3))])
 def test_penalties_have_the_gradient_of_their_formula(penalty):
     weights = torch.randn(2, 6, generator=generator(), dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(penalty, weights)

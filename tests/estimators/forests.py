@@ -10,14 +10,14 @@ PLAIN = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "scale": "feature", 
 
 
 def classifier(**changes):
-    return CrispForestClassifier(**PLAIN | {"n_estimators": 4} | changes)
+    return CrispForestClassifier.from_flat(**PLAIN | {"n_estimators": 4} | changes)
 
 
 def regressor(**changes):
-    return CrispForestRegressor(**PLAIN | {"n_estimators": 4} | changes)
+    return CrispForestRegressor.from_flat(**PLAIN | {"n_estimators": 4} | changes)
 
 
 def parameters(**changes):
     """The parameters of one tree with nothing left open."""
-    model = CrispTreeClassifier(**PLAIN | {"shrinkage": 0.0} | changes)
-    return apply_selected(model.get_params(deep=False), {}, None)
+    model = CrispTreeClassifier.from_flat(**PLAIN | {"shrinkage": 0.0} | changes)
+    return apply_selected(model.training_parameters(), {}, None)

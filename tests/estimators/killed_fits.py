@@ -27,7 +27,7 @@ def fitted(folder: Path, noise: str, **more: object) -> bytes:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 6))
     y = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 1)
-    model = CrispTreeClassifier(
+    model = CrispTreeClassifier.from_flat(
         **{
             "split": "oblique",
             "max_leaf_nodes": 6,

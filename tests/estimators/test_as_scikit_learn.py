@@ -68,19 +68,21 @@ def test_fractions_hold_for_batches_forests_pixels_and_choices():
     )
     assert len(leaf_sizes(model, X)) > 1
     assert leaf_sizes(model, X).min() >= 40
-    settled = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "shrinkage": 0.0}
-    forest = CrispForestClassifier(
+    settled = {"split": "oblique", "input_noise": 0.0, "l1": 0.0}
+    forest = CrispForestClassifier.from_flat(
         n_estimators=2, max_depth=6, **QUICK, **settled, bootstrap=False, min_samples_leaf=0.2
     )
     forest.fit(X, y)
     assert all(leaf_sizes(tree, X).min() >= 40 for tree in forest.estimators_)
     image = rng.normal(size=(20, 20))
-    segmenter = CrispSegmenter(window=3, max_depth=4, **QUICK, min_samples_leaf=0.2).fit(image, (image > 0).astype(int))
+    segmenter = CrispSegmenter.from_flat(window=3, max_depth=4, **QUICK, min_samples_leaf=0.2).fit(
+        image, (image > 0).astype(int)
+    )
     assert np.unique(segmenter.apply(image), return_counts=True)[1].min() >= 80
     numbers = y + 0.1 * X[:, 0]
-    chosen = crisptree.CrispTreeRegressor(min_samples_leaf=0.2, **(QUICK | {"max_depth": 2, "epochs": 2})).fit(
-        X, numbers
-    )
+    chosen = crisptree.CrispTreeRegressor.from_flat(
+        min_samples_leaf=0.2, **(QUICK | {"max_depth": 2, "epochs": 2})
+    ).fit(X, numbers)
     assert leaf_sizes(chosen, X).min() >= 40
 
 
@@ -92,16 +94,16 @@ def test_a_verbosity_below_zero_shows_nothing(verbose, capsys):
 
 def test_validation_is_one_pair_or_a_list_of_one():
     X, y = rows()
-    alone = plain_tree(**(QUICK | {"finetune_epochs": 3}), early_stopping=True).fit(X, y, validation=(X, y))
-    listed = plain_tree(**(QUICK | {"finetune_epochs": 3}), early_stopping=True).fit(X, y, validation=[(X, y)])
+    alone = plain_tree(**(QUICK | {"finetune_epochs": 3}), early_stopping=True).fit(X, y, eval_set=(X, y))
+    listed = plain_tree(**(QUICK | {"finetune_epochs": 3}), early_stopping=True).fit(X, y, eval_set=[(X, y)])
     assert alone.history_ == listed.history_
     for make in (plain_tree, plain_regressor):
-        with pytest.raises(ValueError, match=r"`validation` must be one pair \(X, y\); got a list of 2 pairs"):
-            make(**QUICK).fit(X, y, validation=[(X, y), (X, y)])
-        with pytest.raises(ValueError, match=r"`validation` must be a pair \(X, y\); got tuple of length 3"):
-            make(**QUICK).fit(X, y, validation=(X, y, y))
+        with pytest.raises(ValueError, match=r"`eval_set` must be one pair \(X, y\); got a list of 2 pairs"):
+            make(**QUICK).fit(X, y, eval_set=[(X, y), (X, y)])
+        with pytest.raises(ValueError, match=r"`eval_set` must be a pair \(X, y\); got tuple of length 3"):
+            make(**QUICK).fit(X, y, eval_set=(X, y, y))
     # Rows of two numbers and two labels are a pair, however they are written.
-    plain_tree(**QUICK).fit(X[:, :2], y, validation=[((0.0, 1.0), (1.0, 0.0)), (y[0], y[1])])
+    plain_tree(**QUICK).fit(X[:, :2], y, eval_set=[((0.0, 1.0), (1.0, 0.0)), (y[0], y[1])])
 
 
 @pytest.mark.parametrize("make", [plain_tree, plain_regressor], ids=["classifier", "regressor"])
@@ -142,7 +144,7 @@ LABELS = [
 def test_dates_and_bytes_are_classes_as_for_scikit_learn(names, tmp_path):
     X, y = rows()
     labels = names[y % 3]
-    model = plain_tree(**QUICK, max_depth=3, class_weight="balanced").fit(X, labels, validation=(X, labels))
+    model = plain_tree(**QUICK, max_depth=3, class_weight="balanced").fit(X, labels, eval_set=(X, labels))
     other = DecisionTreeClassifier(max_depth=3).fit(X, labels)
     np.testing.assert_array_equal(model.classes_, other.classes_)
     assert model.predict(X).dtype == other.predict(X).dtype
@@ -157,7 +159,7 @@ def test_dates_of_another_unit_are_the_same_classes():
     X, y = rows()
     days = np.array(["2020-01-01", "2021-06-01", "2022-01-01"], dtype="datetime64[D]")[y % 3]
     model = plain_tree(**(QUICK | {"finetune_epochs": 2}), max_depth=2).fit(
-        X, days, validation=(X, days.astype("datetime64[ns]"))
+        X, days, eval_set=(X, days.astype("datetime64[ns]"))
     )
     assert model.history_[-1].validation_score == pytest.approx(np.mean(model.predict(X) == days))
 

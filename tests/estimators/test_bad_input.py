@@ -47,8 +47,11 @@ def fit(X=X, y=Y, fit_arguments=None, **parameters):
         ({"learning_rate_decay": None}, "`learning_rate_decay` must be one of 'none', 'linear', 'cosine'; got None"),
         ({"annealing": "cold"}, "`annealing` must be one of 'linear', 'geometric'"),
         ({"l1": -0.1}, "`l1`"),
-        ({"roughness": 0.1}, "`roughness` must be 0 for rows that are no images; .* `image_shape`"),
-        ({"roughness": 0.1, "split": "axis", "image_shape": (5, 1)}, "`roughness` must be 0 for split='axis'"),
+        ({"spatial_penalty": 0.1}, "`spatial_penalty` must be 0 for rows that are no images; .* `image_shape`"),
+        (
+            {"spatial_penalty": 0.1, "split": "axis", "image_shape": (5, 1)},
+            "`spatial_penalty` must be 0 for split='axis'",
+        ),
         ({"l1": 0.1, "split": lambda shape: None}, "`l1` must be 'auto' or 0 for split modules"),
         ({"split": "conv"}, "needs images of at least 16 × 16 pixels"),
         ({"annealing": "geometric", "steepness_step": 1e6}, "would take it to 1e.*Lower the step"),
@@ -83,7 +86,7 @@ def test_values_that_are_not_finite_numbers_are_refused(value):
     broken = X.astype(np.float64)
     broken[3, 2] = value
     with pytest.raises(ValueError, match=r"X: column 'x2' must hold finite numbers; row 3 has .*(NaN|infinity)"):
-        fit(X=broken, categorical=None)
+        fit(X=broken, categorical_features=None)
     with pytest.raises(ValueError, match=r"X: column 'x2' must hold finite numbers; row 3 has .*(NaN|infinity)"):
         fit().predict(broken)
 
@@ -104,13 +107,17 @@ def test_values_that_are_not_finite_numbers_are_refused(value):
             ValueError,
             "`split` must be .* for sparse rows",
         ),
-        ({"X": np.array([["a"] * 5] * 60), "categorical": None}, ValueError, "column 'x0' must hold .* row 0 has 'a'"),
+        (
+            {"X": np.array([["a"] * 5] * 60), "categorical_features": None},
+            ValueError,
+            "column 'x0' must hold .* row 0 has 'a'",
+        ),
         ({"fit_arguments": {"sample_weight": -np.ones(60)}}, ValueError, "[Nn]egative"),
         ({"fit_arguments": {"sample_weight": np.zeros(60)}}, ValueError, "positive weight|all zero|zero"),
         ({"fit_arguments": {"sample_weight": np.ones(59)}}, ValueError, "sample_weight.shape"),
-        ({"fit_arguments": {"validation": (X, Y + 5)}}, ValueError, "must be among the training classes"),
-        ({"fit_arguments": {"validation": (X[:, :3], Y)}}, ValueError, "3 features"),
-        ({"fit_arguments": {"validation": X}}, ValueError, r"must be a pair \(X, y\)"),
+        ({"fit_arguments": {"eval_set": (X, Y + 5)}}, ValueError, "must be among the training classes"),
+        ({"fit_arguments": {"eval_set": (X[:, :3], Y)}}, ValueError, "3 features"),
+        ({"fit_arguments": {"eval_set": X}}, ValueError, r"must be a pair \(X, y\)"),
     ],
 )
 def test_wrong_rows_labels_and_weights_are_refused_with_the_reason(arguments, error, message):
@@ -122,7 +129,7 @@ def test_predicting_before_fitting_says_so():
     for method in ("predict", "predict_proba", "apply", "decision_path", "soft_predict_proba"):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(plain_tree(), method)(X)
-    for method in ("get_depth", "get_n_leaves", "greedy"):
+    for method in ("get_depth", "get_n_leaves", "before_finetuning"):
         with pytest.raises(NotFittedError):
             getattr(plain_tree(), method)()
 
@@ -161,7 +168,7 @@ def test_a_warm_start_on_other_data_is_refused():
         ({}, {"split": "axis"}, "same kind of split.*several"),
         ({}, {"split": lambda shape: nn.Linear(shape[0], 1)}, "same kind of split"),
         ({"split": lambda shape: nn.Linear(shape[0], 1)}, {"split": "oblique"}, "same kind of split"),
-        ({}, {"early_stopping": True, "random_state": None}, "`random_state` must be a whole number"),
+        ({}, {"training__early_stopping": True, "random_state": None}, "`random_state` must be a whole number"),
     ],
 )
 def test_a_warm_start_to_a_smaller_tree_or_another_kind_of_split_is_refused(first, then, message):

@@ -7,7 +7,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import crisptree
 from crisptree.baselines.co2 import NU_CANDIDATES
-from crisptree.estimators.parameters import RIVALS
+from crisptree.parameters.training import BASELINES
 from tests.toys import clouds, diagonal, plain_tree
 
 QUICK = {"max_depth": 4, "epochs": 5, "finetune_epochs": 5, "min_updates": 20, "random_state": 0}
@@ -28,7 +28,7 @@ def test_cart_through_the_estimator_predicts_what_scikit_learn_predicts():
     assert (np.count_nonzero(ours.tree_.weight, axis=1) == 1).all()
 
 
-@pytest.mark.parametrize("grow", RIVALS)
+@pytest.mark.parametrize("grow", BASELINES)
 def test_a_baseline_repeats_predicts_and_is_saved_like_any_tree(grow, tmp_path):
     model, again = fitted(grow=grow, finetune_epochs=0), fitted(grow=grow, finetune_epochs=0)
     assert np.array_equal(model.tree_.weight, again.tree_.weight)
@@ -38,7 +38,7 @@ def test_a_baseline_repeats_predicts_and_is_saved_like_any_tree(grow, tmp_path):
     assert np.array_equal(crisptree.load(tmp_path / "baseline.crisp").predict_proba(X), model.predict_proba(X))
 
 
-@pytest.mark.parametrize("grow", RIVALS)
+@pytest.mark.parametrize("grow", BASELINES)
 @pytest.mark.parametrize("algorithm", ["em", "non_greedy"])
 def test_every_baselines_tree_can_be_finetuned(grow, algorithm):
     model = fitted(grow=grow, algorithm=algorithm, nu=100.0)
@@ -51,7 +51,7 @@ def test_every_baselines_tree_can_be_finetuned(grow, algorithm):
 def test_em_turns_the_axes_of_a_cart_tree_into_a_diagonal():
     rows, labels = diagonal(400)
     model = plain_tree(grow="axis_aligned", max_depth=2, random_state=0).fit(rows, labels)
-    assert model.score(rows, labels) > max(model.greedy().score(rows, labels), 0.99)
+    assert model.score(rows, labels) > max(model.before_finetuning().score(rows, labels), 0.99)
 
 
 def test_non_greedy_training_takes_over_any_grown_tree():
@@ -66,25 +66,29 @@ def test_the_bound_is_chosen_on_rows_held_out():
     assert model.nu_ in NU_CANDIDATES
     assert model.tree_.statistics.node_counts[0].sum() == 270
     assert sum(record.phase == "finetune" for record in model.history_) == len(NU_CANDIDATES) * 5
-    given = plain_tree(**QUICK, grow="co2", algorithm="non_greedy").fit(X, Y, validation=(X[:50], Y[:50]))
+    given = plain_tree(**QUICK, grow="co2", algorithm="non_greedy").fit(X, Y, eval_set=(X[:50], Y[:50]))
     assert given.tree_.statistics.node_counts[0].sum() == 300
-    assert not hasattr(given.set_params(algorithm="em").fit(X, Y), "nu_")
+    assert not hasattr(given.set_params(training__algorithm="em").fit(X, Y), "nu_")
 
 
 def test_early_stopping_keeps_the_best_epoch_of_non_greedy_training():
     model = plain_tree(
         **QUICK | {"learning_rate": 2.0}, grow="axis_aligned", algorithm="non_greedy", nu=1.0, early_stopping=True
-    ).fit(X, Y, validation=(X, Y))
+    ).fit(X, Y, eval_set=(X, Y))
     scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
-    assert model.score(X, Y) == pytest.approx(max(*scores, model.greedy().score(X, Y)), abs=1e-6)
+    assert model.score(X, Y) == pytest.approx(max(*scores, model.before_finetuning().score(X, Y)), abs=1e-6)
 
 
 @pytest.mark.parametrize("algorithm", ["em", "non_greedy"])
 def test_a_tree_grown_once_is_cut_and_finetuned_at_any_depth(algorithm):
     deep = fitted(grow="axis_aligned", finetune_epochs=0)
-    shallow = deep.cut(2).set_params(warm_start=True, algorithm=algorithm, nu=100.0, finetune_epochs=5).fit(X, Y)
+    shallow = (
+        deep.truncate(2)
+        .set_params(warm_start=True, training__algorithm=algorithm, training__nu=100.0, training__finetune_epochs=5)
+        .fit(X, Y)
+    )
     assert (shallow.get_depth(), deep.get_depth()) == (2, 4)
-    np.testing.assert_allclose(shallow.greedy_tree_.weight, deep.cut(2).tree_.weight, rtol=1e-5)
+    np.testing.assert_allclose(shallow.greedy_tree_.weight, deep.truncate(2).tree_.weight, rtol=1e-5)
     assert not np.array_equal(shallow.tree_.weight, shallow.greedy_tree_.weight)
 
 
@@ -98,4 +102,4 @@ def test_a_baseline_grows_on_with_warm_start():
 
 def test_cutting_names_what_a_depth_must_be():
     with pytest.raises(ValueError, match=r"`depth` must be a whole number of at least 0; got 2.5"):
-        fitted(grow="random", finetune_epochs=0).cut(2.5)
+        fitted(grow="random", finetune_epochs=0).truncate(2.5)

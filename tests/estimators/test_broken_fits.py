@@ -24,9 +24,9 @@ def images(size=8):
 
 
 MODELS = {
-    "classifier": (lambda: CrispTreeClassifier(**FEW), rows),
-    "warm start": (lambda: CrispTreeClassifier(**FEW, warm_start=True), rows),
-    "segmenter": (lambda: CrispSegmenter(**FEW, window=3), images),
+    "classifier": (lambda: CrispTreeClassifier.from_flat(**FEW), rows),
+    "warm start": (lambda: CrispTreeClassifier.from_flat(**FEW, warm_start=True), rows),
+    "segmenter": (lambda: CrispSegmenter.from_flat(**FEW, window=3), images),
 }
 
 
@@ -44,14 +44,20 @@ def interrupt(record):
 
 WAYS = {
     "a refused parameter": (lambda model, data: model.set_params(max_depth=-1).fit(*data), ValueError),
-    "a callback that is none": (lambda model, data: model.set_params(callbacks=[3]).fit(*data), Exception),
-    "a callback that fails": (lambda model, data: model.set_params(callbacks=[fail]).fit(*data), Broken),
-    "an interrupt": (lambda model, data: model.set_params(callbacks=[interrupt]).fit(*data), KeyboardInterrupt),
+    "a callback that is none": (lambda model, data: model.set_params(training__callbacks=[3]).fit(*data), Exception),
+    "a callback that fails": (lambda model, data: model.set_params(training__callbacks=[fail]).fit(*data), Broken),
+    "an interrupt": (
+        lambda model, data: model.set_params(training__callbacks=[interrupt]).fit(*data),
+        KeyboardInterrupt,
+    ),
     "no labels": (lambda model, data: model.fit(data[0], None), (ValueError, TypeError)),
     "labels that are no numbers": (lambda model, data: model.fit(data[0], np.full(data[1].shape, np.nan)), ValueError),
     "values that are not finite": (lambda model, data: model.fit(np.full_like(data[0], np.inf), data[1]), ValueError),
-    "a wrong validation": (lambda model, data: model.fit(*data, validation=(data[0], None)), (ValueError, TypeError)),
-    "a device that is not there": (lambda model, data: model.set_params(device="meta:9").fit(*data), ValueError),
+    "a wrong validation": (lambda model, data: model.fit(*data, eval_set=(data[0], None)), (ValueError, TypeError)),
+    "a device that is not there": (
+        lambda model, data: model.set_params(training__device="meta:9").fit(*data),
+        ValueError,
+    ),
 }
 
 
@@ -80,7 +86,7 @@ def test_a_fit_that_fails_leaves_the_earlier_one_as_it_was(kind, way):
 @pytest.mark.parametrize("kind", MODELS)
 def test_an_estimator_that_was_never_fitted_stays_so_when_its_fit_fails(kind):
     make, data = MODELS[kind]
-    model = make().set_params(callbacks=[interrupt])
+    model = make().set_params(training__callbacks=[interrupt])
     with pytest.raises(KeyboardInterrupt):
         model.fit(*data())
     assert not learned(model)
@@ -128,5 +134,5 @@ def test_while_a_fit_runs_the_earlier_one_answers(kind, other):
     def ask(record):
         seen.append(is_whole(model, before) and np.array_equal(model.predict(X), expected))
 
-    model.set_params(callbacks=[ask]).fit(*data(other))
+    model.set_params(training__callbacks=[ask]).fit(*data(other))
     assert set(seen) == {True}

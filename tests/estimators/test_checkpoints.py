@@ -17,11 +17,12 @@ from crisptree import (
     CrispForestRegressor,
     CrispSegmenter,
     CrispTreeClassifier,
+    TrainingOptions,
 )
-from crisptree.estimators.checkpoints import _check_same, fingerprint
 from crisptree.learning.history import StopTraining
-from crisptree.learning.journal import Journal
 from crisptree.persistence import checkpoints, model_file
+from crisptree.persistence.checkpoints import CheckpointStore
+from crisptree.pipeline.checkpoints import _check_same, fingerprint
 
 
 class Crash(BaseException):
@@ -35,7 +36,9 @@ def rows(n=90, n_features=5, seed=0):
 
 
 QUICK = {"max_depth": 3, "epochs": 3, "finetune_epochs": 4, "min_updates": 8, "batch_size": 32, "random_state": 3}
-PLAIN = QUICK | {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "shrinkage": 0.0}
+RESOLVED = QUICK | {"split": "oblique", "input_noise": 0.0, "l1": 0.0}
+PLAIN = RESOLVED | {"shrinkage": 0.0}
+FOREST = RESOLVED | {"n_estimators": 3}
 
 
 def dropout(shape):
@@ -50,17 +53,17 @@ CASES = {
     "alternating": PLAIN | {"algorithm": "alternating"},
     "thresholds": PLAIN | {"split": "axis", "max_depth": 2},
     "dropout": PLAIN | {"split": dropout, "max_depth": 2},
-    "few weights": PLAIN | {"max_features_per_split": 2, "signs": {0: 1}, "max_depth": 2},
+    "few weights": PLAIN | {"max_features_per_split": 2, "sign_cst": {0: 1}, "max_depth": 2},
     "OC1": PLAIN | {"grow": "oc1", "max_depth": 2},
     "non-greedy": PLAIN | {"algorithm": "non_greedy", "max_depth": 2, "finetune_epochs": 2},
-    "pruned on held-out rows": PLAIN | {"prune": "auto", "max_depth": 2},
-    "linear leaves": PLAIN | {"leaves": "linear", "leaf_penalty": 1.0, "max_depth": 2},
+    "pruned on held-out rows": PLAIN | {"ccp_alpha": "auto", "max_depth": 2},
+    "linear leaves": PLAIN | {"leaf_model": "linear", "leaf_l2": 1.0, "max_depth": 2},
 }
 
 
 def crash_after(monkeypatch, number):
     """Crash when so many epochs, of trials too, have been kept; without a number, count them."""
-    kept, keep = [], Journal.keep
+    kept, keep = [], CheckpointStore.keep
 
     def and_crash(self, *arguments, **more):
         keep(self, *arguments, **more)
@@ -68,7 +71,7 @@ def crash_after(monkeypatch, number):
         if len(kept) == number:
             raise Crash
 
-    monkeypatch.setattr(Journal, "keep", and_crash)
+    monkeypatch.setattr(CheckpointStore, "keep", and_crash)
     return kept
 
 
@@ -90,7 +93,7 @@ def interrupted(model, data, folder, monkeypatch, moments):
 @pytest.mark.parametrize("case", CASES)
 def test_an_interrupted_fit_goes_on_to_the_same_tree_bit_for_bit(case, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)  # only the tests of real crashes need it
-    data, model = rows(), CrispTreeClassifier(**CASES[case])
+    data, model = rows(), CrispTreeClassifier.from_flat(**CASES[case])
     at_once = saved(model.fit(*data), tmp_path)
     with monkeypatch.context() as patch:
         kept = crash_after(patch, None)
@@ -103,7 +106,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_tree_bit_for_bit(case, tmp_path,
 @pytest.mark.parametrize("kind", [CrispForestClassifier, CrispForestRegressor])
 def test_an_interrupted_forest_goes_on_to_the_same_trees(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)
-    data, model = rows(), kind(**PLAIN, n_estimators=3, n_jobs=2)
+    data, model = rows(), kind.from_flat(**FOREST, n_jobs=2)
     at_once = saved(model.fit(*data), tmp_path)
     with monkeypatch.context() as patch:
         kept = crash_after(patch, None)
@@ -117,9 +120,9 @@ def test_sparse_rows_and_shifted_images_go_on_too(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     X, y = rows()
     images = np.random.default_rng(0).random((90, 4, 4)).astype(np.float32)
-    fits = {"sparse": (sparse.csr_matrix(np.where(X > 0.5, X, 0)), y, {}), "shifted": (images, y, {"shifts": 1})}
+    fits = {"sparse": (sparse.csr_matrix(np.where(X > 0.5, X, 0)), y, {}), "shifted": (images, y, {"max_shift": 1})}
     for name, (features, labels, more) in fits.items():
-        model = CrispTreeClassifier(**PLAIN, **more)
+        model = CrispTreeClassifier.from_flat(**PLAIN, **more)
         at_once = saved(model.fit(features, labels), tmp_path)
         again = interrupted(model, (features, labels), tmp_path / name, monkeypatch, [4])
         assert saved(again, tmp_path) == at_once, name
@@ -127,8 +130,8 @@ def test_sparse_rows_and_shifted_images_go_on_too(tmp_path, monkeypatch):
 
 def test_a_share_of_the_rows_per_epoch_walks_on_through_its_order(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)
-    from crisptree.estimators import fitting
     from crisptree.learning.options import Spec
+    from crisptree.pipeline import trees as fitting
 
     class Sharing(Spec):
         @classmethod
@@ -140,7 +143,7 @@ def test_a_share_of_the_rows_per_epoch_walks_on_through_its_order(tmp_path, monk
             return replace(spec, **dict(zip(("growth", "finetuning"), shared, strict=True)))
 
     monkeypatch.setattr(fitting, "Spec", Sharing)
-    data, model = rows(), CrispTreeClassifier(**PLAIN)
+    data, model = rows(), CrispTreeClassifier.from_flat(**PLAIN)
     at_once = saved(model.fit(*data), tmp_path)
     assert saved(interrupted(model, data, tmp_path / "parts", monkeypatch, [2, 1, 9]), tmp_path) == at_once
 
@@ -149,14 +152,16 @@ def test_a_segmenter_goes_on_in_its_second_stage(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     images = np.random.default_rng(0).random((2, 8, 8)).astype(np.float32)
     labels = (images > 0.6).astype(int)
-    model = CrispSegmenter(window=3, stages=2, max_depth=2, epochs=2, finetune_epochs=2, random_state=0)
+    model = CrispSegmenter(
+        window=3, stages=2, max_depth=2, training=TrainingOptions(epochs=2, finetune_epochs=2), random_state=0
+    )
     at_once = saved(model.fit(images, labels), tmp_path)
     again = interrupted(model, (images, labels), tmp_path / "parts", monkeypatch, [10])
     assert saved(again, tmp_path) == at_once
 
 
 def test_a_random_seed_is_that_of_the_checkpoint(tmp_path, monkeypatch):
-    model = CrispTreeClassifier(**PLAIN | {"random_state": None})
+    model = CrispTreeClassifier.from_flat(**PLAIN | {"random_state": None})
     again = interrupted(model, rows(), tmp_path / "parts", monkeypatch, [5])
     whole = saved(again, tmp_path)
     assert saved(model.fit(*rows(), checkpoint=tmp_path / "parts", resume=True), tmp_path) == whole
@@ -170,7 +175,7 @@ def test_callbacks_hear_of_all_epochs_again_and_may_stop_where_they_did(tmp_path
         if len(heard) == 11:
             raise StopTraining
 
-    model = CrispTreeClassifier(**PLAIN, callbacks=[stop])
+    model = CrispTreeClassifier.from_flat(**PLAIN, callbacks=[stop])
     at_once = saved(model.fit(*rows()), tmp_path)
     heard.clear()
     with monkeypatch.context() as patch:
@@ -183,7 +188,7 @@ def test_callbacks_hear_of_all_epochs_again_and_may_stop_where_they_did(tmp_path
 
 
 def begun(folder, monkeypatch, **changes):
-    model = CrispTreeClassifier(**PLAIN | changes)
+    model = CrispTreeClassifier.from_flat(**PLAIN | changes)
     with monkeypatch.context() as patch:
         crash_after(patch, 5)
         with pytest.raises(Crash):
@@ -193,7 +198,7 @@ def begun(folder, monkeypatch, **changes):
 
 def test_a_checkpoint_of_another_fit_is_refused_and_what_differs_is_named(tmp_path, monkeypatch):
     model, (X, y) = begun(tmp_path, monkeypatch), rows()
-    other = CrispTreeClassifier(**PLAIN | {"learning_rate": 0.5, "random_state": 4})
+    other = CrispTreeClassifier.from_flat(**PLAIN | {"learning_rate": 0.5, "random_state": 4})
     for data, one, words in [
         ((X + 1, y), model, "X"),
         ((X, 1 - y.clip(0, 1)), model, "classes, y"),
@@ -202,7 +207,7 @@ def test_a_checkpoint_of_another_fit_is_refused_and_what_differs_is_named(tmp_pa
     ]:
         with pytest.raises(CheckpointError, match=f"differs in {words}\\. Give fit what it had"):
             one.fit(*data, checkpoint=tmp_path, resume=True)
-    monkeypatch.setattr("crisptree.estimators.checkpoints.version", lambda name: "0")
+    monkeypatch.setattr("crisptree.pipeline.checkpoints.version", lambda name: "0")
     with pytest.raises(CheckpointError, match="version of crisptree, version of torch"):
         model.fit(X, y, checkpoint=tmp_path, resume=True)
 
@@ -210,9 +215,9 @@ def test_a_checkpoint_of_another_fit_is_refused_and_what_differs_is_named(tmp_pa
 def test_a_checkpoint_knows_the_device_that_auto_means_for_its_rows(tmp_path, monkeypatch):
     X, y = rows()
     given = {"checkpoint": tmp_path / "folder", "resume": True}
-    on_cpu = CrispTreeClassifier(**PLAIN, device="cpu").fit(X, y, **given)
+    on_cpu = CrispTreeClassifier.from_flat(**PLAIN, device="cpu").fit(X, y, **given)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # so few rows train on the CPU all the same
-    again = CrispTreeClassifier(**PLAIN, device="auto").fit(X, y, **given)
+    again = CrispTreeClassifier.from_flat(**PLAIN, device="auto").fit(X, y, **given)
     assert np.array_equal(on_cpu.tree_.weight, again.tree_.weight)
     known = {name: value for name, value in again.get_params().items() if name != "device"}
     assert fingerprint({**known, "device": "auto"}, {"device": "cuda"}, 0)["device"] == "cuda"
@@ -236,11 +241,11 @@ def test_a_fit_that_begins_leaves_an_earlier_checkpoint_alone(tmp_path, monkeypa
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks of this kind")
 def test_two_fits_do_not_share_a_folder(tmp_path):
     with checkpoints.CheckpointFolder(tmp_path).held(), pytest.raises(CheckpointError, match="another process"):
-        CrispTreeClassifier(**PLAIN).fit(*rows(), checkpoint=tmp_path)
+        CrispTreeClassifier.from_flat(**PLAIN).fit(*rows(), checkpoint=tmp_path)
 
 
 def test_a_full_disk_ends_the_fit_and_the_last_good_checkpoint_stays(tmp_path, monkeypatch):
-    data, model = rows(), CrispTreeClassifier(**PLAIN)
+    data, model = rows(), CrispTreeClassifier.from_flat(**PLAIN)
     at_once = saved(model.fit(*data), tmp_path)
     written, write = [], checkpoints.write
 
@@ -261,7 +266,7 @@ def test_a_full_disk_ends_the_fit_and_the_last_good_checkpoint_stays(tmp_path, m
 def test_a_folder_that_cannot_be_is_told(tmp_path):
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(CheckpointError, match=r"must be writable.*file"):
-        CrispTreeClassifier(**PLAIN).fit(*rows(), checkpoint=tmp_path / "file" / "inside")
+        CrispTreeClassifier.from_flat(**PLAIN).fit(*rows(), checkpoint=tmp_path / "file" / "inside")
 
 
 def test_damage_is_told_and_never_trained_on(tmp_path, monkeypatch):
@@ -324,14 +329,14 @@ def test_a_deep_tree_whose_batches_go_in_pieces_goes_on_to_the_same_bits(tmp_pat
     deep = PLAIN | {"grow": "balanced", "max_depth": 11, "finetune_epochs": 3, "min_updates": 0, "batch_size": 300}
     data, folder = rows(300), tmp_path / "folder"
     with pytest.raises(Crash):
-        CrispTreeClassifier(**deep, callbacks=[crash]).fit(*data, checkpoint=folder, checkpoint_every=0)
-    resumed = CrispTreeClassifier(**deep).fit(*data, checkpoint=folder, resume=True)
-    assert saved(resumed, tmp_path) == saved(CrispTreeClassifier(**deep).fit(*data), tmp_path)
+        CrispTreeClassifier.from_flat(**deep, callbacks=[crash]).fit(*data, checkpoint=folder, checkpoint_every=0)
+    resumed = CrispTreeClassifier.from_flat(**deep).fit(*data, checkpoint=folder, resume=True)
+    assert saved(resumed, tmp_path) == saved(CrispTreeClassifier.from_flat(**deep).fit(*data), tmp_path)
 
 
 @pytest.mark.gpu
 def test_a_fit_on_cuda_goes_on_to_the_same_tree(tmp_path, monkeypatch):
-    model = CrispTreeClassifier(**PLAIN | {"device": "cuda"})
+    model = CrispTreeClassifier.from_flat(**PLAIN | {"device": "cuda"})
     at_once = saved(model.fit(*rows()), tmp_path)
     assert saved(interrupted(model, rows(), tmp_path / "parts", monkeypatch, [4, 5]), tmp_path) == at_once
 
@@ -339,7 +344,7 @@ def test_a_fit_on_cuda_goes_on_to_the_same_tree(tmp_path, monkeypatch):
 @pytest.mark.gpu
 def test_modules_on_cuda_go_on_to_the_same_losses_up_to_rounding(tmp_path, monkeypatch):
     """Torch adds up some sums there in the order of threads: even two whole fits differ in the last digits."""
-    model = CrispTreeClassifier(**PLAIN | {"device": "cuda", "split": dropout, "max_depth": 2})
+    model = CrispTreeClassifier.from_flat(**PLAIN | {"device": "cuda", "split": dropout, "max_depth": 2})
     losses = [epoch.loss for epoch in model.fit(*rows()).history_]
     resumed = interrupted(model, rows(), tmp_path, monkeypatch, [4, 5])
     assert [epoch.loss for epoch in resumed.history_] == pytest.approx(losses, rel=1e-5)

@@ -147,7 +147,7 @@ def test_zero_finetuning_epochs_give_the_greedy_tree():
     model = plain_tree(**QUICK | {"finetune_epochs": 0}).fit(X, y)
     assert model.tree_ is model.greedy_tree_
     full = plain_tree(**QUICK).fit(X, y)
-    assert np.array_equal(full.greedy().predict_proba(X), model.predict_proba(X))
+    assert np.array_equal(full.before_finetuning().predict_proba(X), model.predict_proba(X))
     assert not np.array_equal(full.tree_.weight, full.greedy_tree_.weight)
 
 
@@ -212,7 +212,7 @@ def test_l1_gives_exact_zeros_and_roughness_gives_smooth_weight_images():
     assert (sparse.tree_.weight == 0).mean() > 0.5
     assert sparse.score(X, y) > 0.9
     rough, smooth = (
-        plain_tree(max_depth=1, image_shape=(8, 8), roughness=strength, random_state=0).fit(X, y)
+        plain_tree(max_depth=1, image_shape=(8, 8), spatial_penalty=strength, random_state=0).fit(X, y)
         for strength in (0.0, 0.1)
     )
 
@@ -232,7 +232,7 @@ def test_a_leaf_prior_smooths_the_final_tables():
 def test_validation_scores_are_recorded_and_early_stopping_keeps_the_best():
     X, y = clouds(300)
     model = plain_tree(**QUICK | {"finetune_epochs": 15, "early_stopping": True})
-    model.fit(X[:200], y[:200], validation=(X[200:], y[200:]))
+    model.fit(X[:200], y[:200], eval_set=(X[200:], y[200:]))
     scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
     assert model.score(X[200:], y[200:]) >= max(scores) - 1e-9
     model.fit(X, y)  # holds out its own rows
@@ -258,10 +258,12 @@ def test_every_epoch_reaches_the_callbacks_and_the_history():
 
 def test_the_paper_protocol_is_the_papers():
     model = CrispTreeClassifier.paper(max_depth=4, epochs=20)
-    parameters = model.get_params()
+    parameters = model.flat_parameters()
     assert all(parameters[name] == value for name, value in PAPER.items() if name not in ("max_depth", "epochs"))
-    assert (model.batch_size, model.learning_rate, model.steepness, model.steepness_step) == (1000, 0.001, 1.0, 0.1)
-    assert (model.max_depth, model.epochs) == (4, 20)
+    options = model.training
+    assert (options.batch_size, options.learning_rate) == (1000, 0.001)
+    assert (options.steepness, options.steepness_step) == (1.0, 0.1)
+    assert (model.max_depth, options.epochs) == (4, 20)
 
 
 def test_an_interrupted_fit_leaves_the_earlier_one_as_it_was():
@@ -273,11 +275,11 @@ def test_an_interrupted_fit_leaves_the_earlier_one_as_it_was():
 
     before, predicted = model.tree_, model.predict(X)
     with pytest.raises(KeyboardInterrupt):
-        model.set_params(callbacks=[interrupt]).fit(X, y)
+        model.set_params(training__callbacks=[interrupt]).fit(X, y)
     assert model.tree_ is before
     assert np.array_equal(model.predict(X), predicted)
     with pytest.raises(ValueError, match="`max_depth`"):
-        model.set_params(callbacks=None, max_depth=-1).fit(X, y)
+        model.set_params(training__callbacks=None, max_depth=-1).fit(X, y)
     with pytest.raises(ValueError, match="inconsistent numbers"):
         model.set_params(max_depth=3).fit(X[:, :2], y[:5])
     assert model.tree_ is before
@@ -341,7 +343,7 @@ def test_the_recorded_validation_score_is_the_score_of_the_deterministic_tree():
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
     for seed in range(4):
         model = plain_tree(**QUICK | {"grow": "balanced", "random_state": seed})
-        model.fit(X[:40], y[:40], validation=(X[40:], y[40:]))
+        model.fit(X[:40], y[:40], eval_set=(X[40:], y[40:]))
         assert model.history_[-1].validation_score == pytest.approx(model.score(X[40:], y[40:]))
 
 
@@ -381,8 +383,8 @@ def test_early_stopping_gives_back_an_earlier_epoch_where_that_was_better():
     y = ((X[:, 0] > 0) ^ (rng.random(400) < 0.2)).astype(int)
     settings = QUICK | {"max_depth": 6, "finetune_epochs": 40, "learning_rate": 0.1}
     validation = (X[200:], y[200:])
-    last = plain_tree(**settings).fit(X[:200], y[:200], validation=validation)
-    best = plain_tree(**settings, early_stopping=True).fit(X[:200], y[:200], validation=validation)
+    last = plain_tree(**settings).fit(X[:200], y[:200], eval_set=validation)
+    best = plain_tree(**settings, early_stopping=True).fit(X[:200], y[:200], eval_set=validation)
     assert best.score(*validation) > last.score(*validation)
 
 

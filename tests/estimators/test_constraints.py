@@ -9,8 +9,8 @@ from sklearn.base import clone
 
 import crisptree
 from crisptree import CrispTreeClassifier
-from crisptree.learning.constraints import Held
-from crisptree.learning.engines import BACKENDS
+from crisptree.learning.constraints import WeightConstraints
+from crisptree.learning.engines import ENGINES
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.options import Plan
 from crisptree.native import training
@@ -52,12 +52,12 @@ def are_apart(weight):
 
 
 CASES = {
-    "signs": ({"signs": SIGNS}, signs_hold),
+    "sign_cst": ({"sign_cst": SIGNS}, signs_hold),
     "few": ({"max_features_per_split": 2}, at_most(2)),
     "one": ({"max_features_per_split": 1}, at_most(1)),
-    "apart": ({"apart": APART}, are_apart),
+    "interaction_cst": ({"interaction_cst": APART}, are_apart),
     "all": (
-        {"signs": SIGNS, "max_features_per_split": 2, "apart": APART},
+        {"sign_cst": SIGNS, "max_features_per_split": 2, "interaction_cst": APART},
         lambda weight: signs_hold(weight) and at_most(2)(weight) and are_apart(weight),
     ),
 }
@@ -69,9 +69,9 @@ cases = pytest.mark.parametrize(("constraints", "holds"), CASES.values(), ids=CA
     "changes", [{}, {"algorithm": "em", "l1": 0.005}, {"grow": "balanced"}, {"finetune_epochs": 0}]
 )
 def test_constraints_hold_in_every_split_before_and_after_finetuning(constraints, holds, changes):
-    plain = CrispTreeClassifier(**PLAIN | changes).fit(X, Y)
+    plain = CrispTreeClassifier.from_flat(**PLAIN | changes).fit(X, Y)
     assert not holds(plain.tree_.weight)
-    model = CrispTreeClassifier(**PLAIN | changes, **constraints).fit(X, Y)
+    model = CrispTreeClassifier.from_flat(**PLAIN | changes, **constraints).fit(X, Y)
     assert model.get_n_leaves() > 1
     assert holds(model.tree_.weight)
     if changes.get("grow") != "balanced":  # a random tree has all of its weights until it is finetuned
@@ -80,10 +80,10 @@ def test_constraints_hold_in_every_split_before_and_after_finetuning(constraints
 
 @cases
 def test_constraints_hold_after_simplification_warm_starts_and_in_files(constraints, holds, tmp_path):
-    model = CrispTreeClassifier(**PLAIN | {"max_depth": 2}, **constraints, warm_start=True).fit(X, Y)
+    model = CrispTreeClassifier.from_flat(**PLAIN | {"max_depth": 2}, **constraints, warm_start=True).fit(X, Y)
     model.set_params(max_depth=3).fit(X, Y)
-    small = model.simplified(X, Y, max_terms=4, tolerance=0.2)
-    for tree in (model.tree_, model.greedy_tree_, small.tree_, model.pruned(0.01).tree_, model.cut(1).tree_):
+    small = model.simplify(X, Y, max_terms=4, tolerance=0.2)
+    for tree in (model.tree_, model.greedy_tree_, small.tree_, model.prune(0.01).tree_, model.truncate(1).tree_):
         assert holds(tree.weight)
     model.save(tmp_path / "m.crisp")
     loaded = crisptree.load(tmp_path / "m.crisp")
@@ -97,10 +97,10 @@ def test_constraints_hold_after_simplification_warm_starts_and_in_files(constrai
 def test_constraints_that_fit_the_data_cost_little():
     training, judged = people(1000), people(1000, seed=1)
     scores = {
-        name: CrispTreeClassifier(**PLAIN, **constraints).fit(*training).score(*judged)
+        name: CrispTreeClassifier.from_flat(**PLAIN, **constraints).fit(*training).score(*judged)
         for name, (constraints, _) in [
             ("none", ({}, None)),
-            ("signs", CASES["signs"]),
+            ("signs", CASES["sign_cst"]),
             ("three", ({"max_features_per_split": 3}, 0)),
         ]
     }
@@ -112,7 +112,7 @@ def test_constraints_that_fit_the_data_cost_little():
 def test_a_sign_against_the_data_gives_weights_of_zero():
     X = np.random.default_rng(0).normal(size=(300, 2))
     y = X[:, 0] > X[:, 1]
-    model = CrispTreeClassifier(**PLAIN | {"max_depth": 1}, signs={0: 1, 1: 1}).fit(X, y)
+    model = CrispTreeClassifier.from_flat(**PLAIN | {"max_depth": 1}, sign_cst={0: 1, 1: 1}).fit(X, y)
     assert np.count_nonzero(model.tree_.weight) == 1
     assert 0.6 < model.score(X, y) < 0.9
 
@@ -123,7 +123,7 @@ def test_one_signed_feature_alone_forbids_no_boundary():
     for sign in (1, -1):
         for y in (X[:, 0] > X[:, 1], X[:, 0] < X[:, 1]):
             assert (
-                CrispTreeClassifier(**PLAIN | {"max_depth": 1, "min_updates": 300}, signs={0: sign})
+                CrispTreeClassifier.from_flat(**PLAIN | {"max_depth": 1, "min_updates": 300}, sign_cst={0: sign})
                 .fit(X, y)
                 .score(X, y)
                 > 0.95
@@ -131,15 +131,17 @@ def test_one_signed_feature_alone_forbids_no_boundary():
 
 
 def test_a_fit_with_constraints_chooses_by_itself_among_hyperplanes():
-    model = CrispTreeClassifier(**QUICK, max_features_per_split=2, signs={"age": 1}).fit(X, Y)
-    assert model.chosen_
-    assert all(trial.values.get("split") != "axis" for trial in model.path_)
+    model = CrispTreeClassifier.from_flat(**QUICK, max_features_per_split=2, sign_cst={"age": 1}).fit(X, Y)
+    assert model.best_params_
+    assert all(trial.values.get("split") != "axis" for trial in model.cv_results_)
     assert at_most(2)(model.tree_.weight)
     assert (model.tree_.weight[:, 0] >= 0).all()
 
 
 def test_constraints_hold_on_sparse_rows():
-    model = CrispTreeClassifier(**PLAIN, signs={0: 1, 2: -1}, max_features_per_split=3).fit(sparse.csr_matrix(X), Y)
+    model = CrispTreeClassifier.from_flat(**PLAIN, sign_cst={0: 1, 2: -1}, max_features_per_split=3).fit(
+        sparse.csr_matrix(X), Y
+    )
     assert at_most(3)(model.tree_.weight)
     assert (model.tree_.weight[:, 0] >= 0).all()
     assert (model.tree_.weight[:, 2] <= 0).all()
@@ -147,8 +149,8 @@ def test_constraints_hold_on_sparse_rows():
 
 def test_constraints_are_the_same_bits_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr("crisptree.learning.samples.VALUES_FOR_THREADS", 0)
-    monkeypatch.setattr("crisptree.blocks.available_cores", lambda: 2)
-    found = [CrispTreeClassifier(**PLAIN | {"n_jobs": n}, **CASES["all"][0]).fit(X, Y).tree_ for n in (1, 2)]
+    monkeypatch.setattr("crisptree.threads.available_cores", lambda: 2)
+    found = [CrispTreeClassifier.from_flat(**PLAIN | {"n_jobs": n}, **CASES["all"][0]).fit(X, Y).tree_ for n in (1, 2)]
     assert np.array_equal(found[0].weight, found[1].weight)
 
 
@@ -169,12 +171,12 @@ def test_native_steps_hold_weights_as_the_definition_does(make, which, monkeypat
         made.signs = torch.tensor([1, 0, -1, 0, 1, -1], dtype=torch.int8) if which == "signs" else None
         return made
 
-    ours, definition = (trained(BACKENDS[name], trainee(), data, plan, monkeypatch) for name in ("native", "torch"))
+    ours, definition = (trained(ENGINES[name], trainee(), data, plan, monkeypatch) for name in ("native", "torch"))
     assert largest_difference(ours, definition) < 1e-6
 
 
 def test_the_group_of_most_influence_stays_and_then_the_largest_weights():
-    held = Held(None, torch.tensor([1.0, 1.0, 1.0, 1.0, 10.0]), 2, ((0, 1), (2, 3)))
+    held = WeightConstraints(None, torch.tensor([1.0, 1.0, 1.0, 1.0, 10.0]), 2, ((0, 1), (2, 3)))
     weight = torch.tensor([[1.0, 2.0, 2.1, 0.0, 0.01], [0.0, 1.0, 3.0, 2.0, 1.0]])
     assert held.zeros(weight).tolist() == [[False, False, True, True, True], [True, True, False, True, False]]
 
@@ -182,28 +184,31 @@ def test_the_group_of_most_influence_stays_and_then_the_largest_weights():
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
-        ({"signs": {"age": 2}}, "`signs` must be None or a dict of columns"),
-        ({"signs": {"age": True}}, "`signs` must be None or a dict of columns"),
-        ({"signs": ["age"]}, "`signs` must be None or a dict of columns"),
-        ({"signs": {-1: 1}}, "`signs` must be None or a dict of columns"),
-        ({"signs": {"agee": 1}}, "`signs` must name columns of X; got 'agee'. Did you mean 'age'"),
-        ({"signs": {"zzz": 1}}, "They are 'age', 'income'"),
-        ({"signs": {6: 1}}, "numbered from 0 to 5; got 6"),
-        ({"signs": {"age": 1, 0: -1}}, "`signs` must name every column once; got 0 again"),
-        ({"apart": [["age"]]}, "`apart` must be None or a list of two or more groups"),
-        ({"apart": [["age"], []]}, "`apart` must be None or a list of two or more groups"),
-        ({"apart": [["age"], ["debt", "age"]]}, "`apart` must name every column once; got 'age' again"),
+        ({"sign_cst": {"age": 2}}, "`sign_cst` must be None or a dict of columns"),
+        ({"sign_cst": {"age": True}}, "`sign_cst` must be None or a dict of columns"),
+        ({"sign_cst": ["age"]}, "`sign_cst` must be None or a dict of columns"),
+        ({"sign_cst": {-1: 1}}, "`sign_cst` must be None or a dict of columns"),
+        ({"sign_cst": {"agee": 1}}, "`sign_cst` must name columns of X; got 'agee'. Did you mean 'age'"),
+        ({"sign_cst": {"zzz": 1}}, "They are 'age', 'income'"),
+        ({"sign_cst": {6: 1}}, "numbered from 0 to 5; got 6"),
+        ({"sign_cst": {"age": 1, 0: -1}}, "`sign_cst` must name every column once; got 0 again"),
+        ({"interaction_cst": [["age"]]}, "`interaction_cst` must be None or a list of two or more groups"),
+        ({"interaction_cst": [["age"], []]}, "`interaction_cst` must be None or a list of two or more groups"),
+        (
+            {"interaction_cst": [["age"], ["debt", "age"]]},
+            "`interaction_cst` must name every column once; got 'age' again",
+        ),
         ({"max_features_per_split": 0}, "`max_features_per_split` must be a whole number of at least 1 or None"),
-        ({"signs": {"age": 1}, "split": "axis"}, "`split` must be 'auto' or 'oblique' for `signs`"),
+        ({"sign_cst": {"age": 1}, "split": "axis"}, "`split` must be 'auto' or 'oblique' for `sign_cst`"),
         ({"max_features_per_split": 2, "grow": "co2"}, "`grow` must be 'greedy' or 'balanced' for"),
-        ({"apart": APART, "algorithm": "non_greedy"}, "`algorithm` must be .* `apart`"),
+        ({"interaction_cst": APART, "algorithm": "non_greedy"}, "`algorithm` must be .* `interaction_cst`"),
     ],
 )
 def test_constraints_that_cannot_be_are_refused_in_words(constraints, message):
     with pytest.raises(ValueError, match=message):
-        CrispTreeClassifier(**QUICK | constraints).fit(X, Y)
+        CrispTreeClassifier.from_flat(**QUICK | constraints).fit(X, Y)
 
 
 def test_names_need_a_frame():
     with pytest.raises(ValueError, match="must give the numbers of columns where X has no names"):
-        CrispTreeClassifier(**PLAIN, signs={"age": 1}).fit(X.to_numpy(), Y)
+        CrispTreeClassifier.from_flat(**PLAIN, sign_cst={"age": 1}).fit(X.to_numpy(), Y)

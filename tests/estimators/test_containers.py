@@ -75,22 +75,23 @@ TAKEN = {
 @pytest.mark.parametrize("kind", [CrispTreeClassifier, CrispTreeRegressor, CrispForestClassifier, CrispForestRegressor])
 def test_any_table_in_memory_gives_the_model_of_a_table_of_pyarrow(kind, name):
     given = QUICK if kind in (CrispTreeClassifier, CrispTreeRegressor) else QUICK | {"n_estimators": 2}
-    model = kind(**given, random_state=0).fit(TAKEN[name](), Y)
-    twin = kind(**given, random_state=0).fit(TABLE, Y)
+    model = kind.from_flat(**given, random_state=0).fit(TAKEN[name](), Y)
+    twin = kind.from_flat(**given, random_state=0).fit(TABLE, Y)
     assert model.feature_names_in_.tolist() == ["a", "b"]
     assert np.array_equal(model.predict(TAKEN[name]()), twin.predict(TABLE))
 
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_a_model_of_a_frame_takes_any_table_in_memory(name):
-    model = CrispTreeClassifier(**QUICK, random_state=0).fit(FRAME, Y)
+    model = CrispTreeClassifier.from_flat(**QUICK, random_state=0).fit(FRAME, Y)
     assert not hasattr(model, "encoder_")
     expected = model.predict(FRAME)
     assert np.array_equal(model.predict(TAKEN[name]()), expected)
     assert model.score(TAKEN[name](), Y) == model.score(FRAME, Y)
     assert str(explain.margin_report(model, TAKEN[name]())) == str(explain.margin_report(model, FRAME))
     students = [
-        CrispTreeClassifier(**QUICK, random_state=0).distill(model, rows, copies=0) for rows in (FRAME, TAKEN[name]())
+        CrispTreeClassifier.from_flat(**QUICK, random_state=0).distill(model, rows, copies=0)
+        for rows in (FRAME, TAKEN[name]())
     ]
     assert np.array_equal(students[0].predict(FRAME), students[1].predict(FRAME))
 
@@ -179,9 +180,9 @@ REFUSED = {
 @pytest.mark.parametrize("message", REFUSED)
 def test_a_lazy_container_is_refused_with_what_to_call(message, tmp_path):
     lazy = REFUSED[message](tmp_path)
-    numbers = CrispTreeClassifier(**QUICK, random_state=0).fit(FRAME, Y)
-    encoded = CrispTreeClassifier(**QUICK, random_state=0).fit(TABLE, Y)
-    forest = CrispForestClassifier(**QUICK, n_estimators=2, random_state=0)
+    numbers = CrispTreeClassifier.from_flat(**QUICK, random_state=0).fit(FRAME, Y)
+    encoded = CrispTreeClassifier.from_flat(**QUICK, random_state=0).fit(TABLE, Y)
+    forest = CrispForestClassifier.from_flat(**QUICK, n_estimators=2, random_state=0)
     for call in (
         lambda: CrispTreeClassifier().fit(lazy, Y),
         lambda: CrispTreeClassifier().partial_fit(lazy, Y, classes=[0, 1]),

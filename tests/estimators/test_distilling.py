@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
-from crisptree.holdout import hold_out
 from crisptree.selection.evaluators import TreeEvaluator
+from crisptree.targets.holdout import hold_out
 from tests.toys import clouds, plain_regressor, plain_tree
 
 X, Y = clouds(90)
@@ -173,7 +173,7 @@ def test_certain_answers_train_in_every_way_that_labels_do(changes):
 
 
 def test_validation_rows_judge():
-    tree = student(early_stopping=True).distill(FOREST, X, validation=(X, NAMES[Y]))
+    tree = student(early_stopping=True).distill(FOREST, X, eval_set=(X, NAMES[Y]))
     assert tree.history_[-1].validation_score > 0.8
     assert tree.tree_.statistics.node_counts[0].sum() == 5 * 90
 
@@ -222,8 +222,8 @@ def test_candidates_are_not_scored_on_copies_of_their_training_rows(monkeypatch)
 
     monkeypatch.setattr(TreeEvaluator, "evaluate", watched)
     quick = {"epochs": 2, "finetune_epochs": 2, "min_updates": 10, "max_depth": 2, "random_state": 0}
-    tree = CrispTreeClassifier(**quick).distill(FOREST, X, copies=3, noise=1e-3)
-    assert tree.path_
+    tree = CrispTreeClassifier.from_flat(**quick).distill(FOREST, X, copies=3, noise=1e-3)
+    assert tree.cv_results_
     assert scored
     for fold in scored:
         among = {tuple(row) for row in X.astype(np.float32)}
@@ -272,7 +272,7 @@ def test_true_numbers_are_mixed_with_the_teachers():
 def test_copies_of_rows_that_judge_numbers_do_not_train(monkeypatch):
     held = []
     monkeypatch.setattr(
-        "crisptree.estimators.fitting.hold_out",
+        "crisptree.pipeline.trees.hold_out",
         lambda strata, fraction, seed, source=None: (
             held.append(source) or hold_out(strata, fraction, seed, source=source)
         ),

@@ -48,7 +48,7 @@ def test_a_classifier_stops_and_keeps_the_best_epoch(algorithm):
 
 def test_the_kept_tree_is_that_of_the_best_iteration():
     X, y = digits()
-    rows = {"validation": (X[300:], y[300:])}
+    rows = {"eval_set": (X[300:], y[300:])}
     model = plain_tree(**STOPS).fit(X[:300], y[:300], **rows)
     best = model.best_iteration_
     assert best > 0
@@ -73,16 +73,16 @@ def test_the_greedy_tree_is_iteration_zero():
 @pytest.mark.parametrize("leaves", ["constant", "linear"])
 def test_a_regressor_stops(leaves):
     X, y = digits()
-    more = {} if leaves == "constant" else {"leaves": "linear", "leaf_penalty": 30.0}
+    more = {} if leaves == "constant" else {"leaf_model": "linear", "leaf_l2": 30.0}
     model = plain_regressor(**STOPS, **more).fit(X[:, :20], y)
     assert_stopped(finetuning(model), model.best_iteration_)
 
 
 def test_every_tree_of_a_forest_stops():
     X, y = digits()
-    settled = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 0.0}
-    forest = CrispForestClassifier(n_estimators=3, **settled, **STOPS)
-    forest.fit(X[:300], y[:300], validation=(X[300:], y[300:]))
+    settled = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+    forest = CrispForestClassifier.from_flat(n_estimators=3, **settled, **STOPS)
+    forest.fit(X[:300], y[:300], eval_set=(X[300:], y[300:]))
     assert forest.best_iteration_.shape == (3,)
     records = finetuning(forest)
     starts = [number for number, record in enumerate(records) if record.epoch == 1] + [len(records)]
@@ -94,7 +94,7 @@ def test_a_segmenter_stops():
     rng = np.random.default_rng(0)
     images = rng.normal(size=(3, 24, 24))
     labels = (images > 0.3).astype(int)
-    model = CrispSegmenter(window=3, **(STOPS | {"max_depth": 2})).fit(images, labels)
+    model = CrispSegmenter.from_flat(window=3, **(STOPS | {"max_depth": 2})).fit(images, labels)
     assert_stopped(finetuning(model), model.best_iteration_)
 
 
@@ -108,10 +108,10 @@ def test_rows_in_batches_stop_by_validation_rows(kind):
 
     settled = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 0.0, "scale": "feature"}
     settled |= {} if kind is CrispTreeClassifier else {"steepness_step": 0.1}
-    model = kind(**settled, **STOPS)
+    model = kind.from_flat(**settled, **STOPS)
     with pytest.raises(ValueError, match="early_stopping` must be False for a fit on batches without"):
         model.fit(batches)
-    model.fit(batches, validation=(X[300:], y[300:]))
+    model.fit(batches, eval_set=(X[300:], y[300:]))
     records = finetuning(model)
     assert_stopped(records, model.best_iteration_)
     if model.best_iteration_ and kind is CrispTreeClassifier:

@@ -59,34 +59,34 @@ def test_no_dead_split_remains_after_any_fit(way):
 
 def test_no_dead_split_remains_in_a_simplified_tree():
     X, y = clouds(300, n_features=12, n_classes=4, seed=1)
-    small = plain_tree(**QUICK).fit(X, y).simplified(X, y, max_terms=2, tolerance=0.2, epochs=2)
+    small = plain_tree(**QUICK).fit(X, y).simplify(X, y, max_terms=2, tolerance=0.2, epochs=2)
     assert len(find_dead_splits(small.tree_)[0]) == 0
 
 
 def test_simplifying_on_other_rows_takes_away_what_parts_none_of_them(model):
     X, y = noisy(60, seed=3)
-    small = model.simplified(X, y, tolerance=0.0, validation=noisy(300, seed=4), epochs=1)
+    small = model.simplify(X, y, tolerance=0.0, eval_set=noisy(300, seed=4), epochs=1)
     assert len(find_dead_splits(small.tree_)[0]) == 0
     assert small.get_n_leaves() < model.get_n_leaves()
 
 
 def test_a_price_prunes_the_tree_and_leaves_the_greedy_one(model):
     alpha = float(model.ccp_path().alphas[-2])
-    pruned = plain_tree(**QUICK | {"max_depth": 6}, prune=alpha).fit(*noisy())
+    pruned = plain_tree(**QUICK | {"max_depth": 6}, ccp_alpha=alpha).fit(*noisy())
     assert pruned.get_n_leaves() == model.ccp_path().leaves[-2] < model.get_n_leaves()
     assert pruned.greedy_tree_.structure == model.greedy_tree_.structure
-    assert np.array_equal(pruned.tree_.leaves, model.pruned(alpha).tree_.leaves)
-    assert np.array_equal(pruned.predict(noisy()[0]), model.pruned(alpha).predict(noisy()[0]))
+    assert np.array_equal(pruned.tree_.leaves, model.prune(alpha).tree_.leaves)
+    assert np.array_equal(pruned.predict(noisy()[0]), model.prune(alpha).predict(noisy()[0]))
 
 
 def test_a_price_that_no_leaf_is_worth_leaves_one(model):
-    assert model.pruned(1e6).get_n_leaves() == 1
-    assert model.pruned(0).predict_proba(noisy()[0]) == pytest.approx(model.predict_proba(noisy()[0]))
+    assert model.prune(1e6).get_n_leaves() == 1
+    assert model.prune(0).predict_proba(noisy()[0]) == pytest.approx(model.predict_proba(noisy()[0]))
 
 
 def test_validation_rows_choose_a_smaller_tree_that_is_better(model):
     validation, fresh = noisy(400, seed=1), noisy(2000, seed=2)
-    chosen = plain_tree(**QUICK | {"max_depth": 6}, prune="auto").fit(*noisy(), validation=validation)
+    chosen = plain_tree(**QUICK | {"max_depth": 6}, ccp_alpha="auto").fit(*noisy(), eval_set=validation)
     assert chosen.get_n_leaves() < model.get_n_leaves() / 2
     assert chosen.score(*fresh) > model.score(*fresh) + 0.01
     # Rows that were given do not train, so that the tree is the same but for what went.
@@ -95,12 +95,12 @@ def test_validation_rows_choose_a_smaller_tree_that_is_better(model):
 
 def test_rows_held_out_for_the_choice_alone_train_in_the_end(model):
     X, y = noisy()
-    chosen = plain_tree(**QUICK | {"max_depth": 6}, prune="auto", shrinkage="auto").fit(X, y)
+    chosen = plain_tree(**QUICK | {"max_depth": 6}, ccp_alpha="auto", shrinkage="auto").fit(X, y)
     assert chosen.tree_.statistics.node_counts[0].sum() == len(y)
     assert np.array_equal(chosen.greedy_tree_.weight, model.greedy_tree_.weight)
     assert len(chosen.history_) == len(model.history_)
     assert chosen.get_n_leaves() < model.get_n_leaves()
-    again = plain_tree(**QUICK | {"max_depth": 6}, prune="auto", shrinkage="auto").fit(X, y)
+    again = plain_tree(**QUICK | {"max_depth": 6}, ccp_alpha="auto", shrinkage="auto").fit(X, y)
     assert np.array_equal(again.tree_.leaves, chosen.tree_.leaves)
 
 
@@ -108,7 +108,7 @@ def test_rows_held_out_for_early_stopping_choose_too():
     X, y = noisy()
     plain, chosen = (
         plain_tree(**QUICK | {"max_depth": 6}, early_stopping=True, **more).fit(X, y)
-        for more in ({}, {"prune": "auto", "shrinkage": "auto"})
+        for more in ({}, {"ccp_alpha": "auto", "shrinkage": "auto"})
     )
     assert chosen.tree_.statistics.node_counts[0].sum() == plain.tree_.statistics.node_counts[0].sum() < len(y)
     assert chosen.get_n_leaves() < plain.get_n_leaves()
@@ -139,7 +139,7 @@ def test_a_shrunk_tree_stays_shrunk_when_it_is_cut_pruned_simplified_and_loaded(
     model.save(tmp_path / "model.crisp")
     again = crisptree.load(tmp_path / "model.crisp")
     assert again.shrinkage_ == 12.0
-    smaller = (model.cut(2), again.cut(2), model.pruned(0.01), model.simplified(X, y, max_terms=2, epochs=1))
+    smaller = (model.truncate(2), again.truncate(2), model.prune(0.01), model.simplify(X, y, max_terms=2, epochs=1))
     for twin in smaller:
         assert twin.shrinkage_ == 12.0
         assert twin.tree_.leaves.min() > 0
@@ -149,7 +149,7 @@ def test_a_shrunk_tree_stays_shrunk_when_it_is_cut_pruned_simplified_and_loaded(
 def test_a_simplification_that_takes_nothing_away_keeps_a_shrunk_tree():
     X, y = noisy()
     model = plain_tree(**QUICK, shrinkage=3.0).fit(X, y)
-    assert model.simplified(X, y, max_terms=5).tree_ is model.tree_
+    assert model.simplify(X, y, max_terms=5).tree_ is model.tree_
 
 
 def test_files_of_trees_that_are_not_shrunk_are_as_they_were(model):
@@ -161,7 +161,7 @@ def test_files_of_trees_that_are_not_shrunk_are_as_they_were(model):
 def test_weights_of_another_size_choose_the_same_tree():
     X, y = noisy()
     one, other = (
-        plain_tree(**QUICK, prune="auto", shrinkage="auto").fit(X, y, np.full(len(y), weight))
+        plain_tree(**QUICK, ccp_alpha="auto", shrinkage="auto").fit(X, y, np.full(len(y), weight))
         for weight in (1.0, 1000.0)
     )
     assert one.tree_.structure == other.tree_.structure
@@ -169,24 +169,26 @@ def test_weights_of_another_size_choose_the_same_tree():
     np.testing.assert_allclose(one.tree_.leaves, other.tree_.leaves)
 
 
-@pytest.mark.parametrize("wrong", [{"prune": -1.0}, {"prune": "best"}, {"shrinkage": -0.5}, {"shrinkage": None}])
+@pytest.mark.parametrize(
+    "wrong", [{"ccp_alpha": -1.0}, {"ccp_alpha": "best"}, {"shrinkage": -0.5}, {"shrinkage": None}]
+)
 def test_what_is_no_price_and_no_strength_is_refused_with_a_sentence(wrong, model):
     (name,) = wrong
     with pytest.raises(ValueError, match=f"`{name}` must be 'auto' or a number at least 0"):
         plain_tree(**wrong).fit(*noisy(20))
     with pytest.raises(ValueError, match="`alpha` must be"):
-        model.pruned(-1)
+        model.prune(-1)
 
 
 def test_one_row_cannot_be_held_out():
     X, y = noisy(1)
     with pytest.raises(ValueError, match="prune and shrinkage a number"):
-        plain_tree(**QUICK, prune="auto").fit(X, y)
+        plain_tree(**QUICK, ccp_alpha="auto").fit(X, y)
 
 
 def test_a_tree_grown_on_is_pruned_after_it_has_grown():
     X, y = noisy()
-    model = plain_tree(**QUICK | {"max_depth": 2}, warm_start=True, prune="auto").fit(X, y)
+    model = plain_tree(**QUICK | {"max_depth": 2}, warm_start=True, ccp_alpha="auto").fit(X, y)
     deeper = model.set_params(max_depth=4).fit(X, y)
     assert deeper.greedy_tree_.structure.depth == 4
     assert deeper.get_n_leaves() <= deeper.greedy_tree_.structure.n_leaves
@@ -198,14 +200,14 @@ def test_every_stage_of_a_segmenter_is_pruned_and_shrunk():
     labels[np.random.default_rng(6).random(labels.shape) < 0.1] ^= 1
     common = {**QUICK, "window": 3, "stages": 2}
     plain, chosen = (
-        CrispSegmenter(**common, **more).fit(images[:3], labels[:3], validation=(images[3:], labels[3:]))
-        for more in ({}, {"prune": "auto", "shrinkage": "auto"})
+        CrispSegmenter.from_flat(**common, **more).fit(images[:3], labels[:3], eval_set=(images[3:], labels[3:]))
+        for more in ({}, {"ccp_alpha": "auto", "shrinkage": "auto"})
     )
     assert chosen.earlier_trees_[0].structure.n_leaves < plain.earlier_trees_[0].structure.n_leaves
     assert chosen.earlier_trees_[0].statistics.shrinkage > 0
     assert chosen.get_n_leaves() < plain.get_n_leaves()
     assert chosen.score(images[3:], labels[3:]) > 0.75
-    held = CrispSegmenter(**common, prune="auto").fit(images, labels)
+    held = CrispSegmenter.from_flat(**common, ccp_alpha="auto").fit(images, labels)
     assert held.tree_.statistics.node_counts[0].sum() == labels[:3].size
     with pytest.raises(ValueError, match="a fit that holds images out must have at least 2"):
-        CrispSegmenter(**common, shrinkage="auto").fit(images[0], labels[0])
+        CrispSegmenter.from_flat(**common, shrinkage="auto").fit(images[0], labels[0])

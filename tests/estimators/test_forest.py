@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 import crisptree
 from crisptree import CrispForestClassifier, CrispForestRegressor, explain
-from crisptree.estimators.bagging import Bagging, number_of
+from crisptree.pipeline.bootstrap import Bagging, number_of
 from tests.estimators.forests import PLAIN, QUICK, classifier, regressor
 from tests.toys import clouds
 
@@ -130,7 +130,7 @@ def test_as_many_rows_are_drawn_as_asked_for(bootstrap):
     ids=str,
 )
 def test_every_tree_sees_four_fifths_of_images_and_a_bootstrap_of_other_rows(given, are_images, drawn):
-    parameters = CrispForestClassifier(**given).get_params()
+    parameters = CrispForestClassifier.from_flat(**given).get_params()
     bagging = Bagging.of(parameters, 100, 0, np.zeros(100, dtype=np.int64), are_images=are_images)
     assert (bagging.bootstrap, bagging.n_drawn) == drawn
 
@@ -284,18 +284,18 @@ def test_a_forest_of_numbers_explains_a_row():
 
 def test_choices_are_made_once_by_small_forests():
     quick = QUICK | {"epochs": 1, "finetune_epochs": 1, "min_updates": 2, "max_depth": 2}
-    model = CrispForestClassifier(**quick, n_estimators=2).fit(X[::2], y[::2])
-    assert {"split", "max_depth"} <= model.chosen_.keys()
-    assert {trial.values["split"] for trial in model.path_} == {"oblique", "axis"}
-    assert model.chosen_ == max(model.path_, key=lambda trial: trial.score).values
+    model = CrispForestClassifier.from_flat(**quick, n_estimators=2).fit(X[::2], y[::2])
+    assert {"split", "max_depth"} <= model.best_params_.keys()
+    assert {trial.values["split"] for trial in model.cv_results_} == {"oblique", "axis"}
+    assert model.best_params_ == max(model.cv_results_, key=lambda trial: trial.score).values
 
 
 def test_every_candidate_of_a_forest_is_scored_once():
     quick = QUICK | {"epochs": 1, "finetune_epochs": 1, "min_updates": 2, "max_depth": 2}
-    model = CrispForestClassifier(**quick, n_estimators=6).fit(X[::2, :5], y[::2])
-    tried = [trial.values for trial in model.path_]
+    model = CrispForestClassifier.from_flat(**quick, n_estimators=6).fit(X[::2, :5], y[::2])
+    tried = [trial.values for trial in model.cv_results_]
     assert not [values for number, values in enumerate(tried) if values in tried[:number]]
-    assert model.chosen_ == max(model.path_, key=lambda trial: trial.score).values
+    assert model.best_params_ == max(model.cv_results_, key=lambda trial: trial.score).values
 
 
 @pytest.mark.parametrize(
@@ -305,8 +305,7 @@ def test_every_candidate_of_a_forest_is_scored_once():
         ({"bootstrap": "yes"}, "`bootstrap` must be 'auto' or 'balanced' or True or False"),
         ({"max_samples": 1.5}, "`max_samples` must be None, a whole number of at least 1 or a share"),
         ({"max_features": "half"}, "`max_features` must be 'auto' or 'sqrt' or None"),
-        ({"early_stopping": True}, "`early_stopping` must be False for a forest without `validation` rows"),
-        ({"prune": "auto"}, "`prune` must be a number or None for a forest"),
+        ({"early_stopping": True}, "`early_stopping` must be False for a forest without `eval_set`"),
     ],
 )
 def test_what_cannot_be_is_said(changes, words):
@@ -320,7 +319,7 @@ def test_an_unfitted_forest_says_so():
 
 
 def test_validation_rows_judge_epochs():
-    model = classifier(early_stopping=True).fit(X[::2], y[::2], validation=(X[1::2], y[1::2]))
+    model = classifier(early_stopping=True).fit(X[::2], y[::2], eval_set=(X[1::2], y[1::2]))
     assert any(record.validation_score is not None for record in model.history_)
 
 
@@ -360,7 +359,7 @@ def test_a_callback_hears_of_all_trees_and_may_stop():
         if record.level == 2:
             raise StopTraining
 
-    model = CrispForestClassifier(**PLAIN, n_estimators=3, callbacks=[stop]).fit(X, y)
+    model = CrispForestClassifier.from_flat(**PLAIN, n_estimators=3, callbacks=[stop]).fit(X, y)
     assert heard[0].n_splits == 3
     assert model.get_depth() == 1
 
@@ -412,9 +411,9 @@ def test_the_spread_of_numbers_far_from_zero_is_that_of_the_same_ones_near_it():
 def test_a_warm_start_keeps_the_kind_of_leaves():
     X, y = clouds(60)
     given = {"n_estimators": 2, "max_depth": 1, "split": "oblique", "input_noise": 0.0, "l1": 0.0, "epochs": 1}
-    forest = CrispForestClassifier(**given, finetune_epochs=0, random_state=0).fit(X, y)
-    forest.set_params(leaves="linear", leaf_penalty=0.1, warm_start=True, n_estimators=3)
-    with pytest.raises(ValueError, match="`leaves` must be 'constant' with warm_start=True"):
+    forest = CrispForestClassifier.from_flat(**given, finetune_epochs=0, random_state=0).fit(X, y)
+    forest.set_params(leaf_model="linear", training__leaf_l2=0.1, warm_start=True, n_estimators=3)
+    with pytest.raises(ValueError, match="`leaf_model` must be 'constant' with warm_start=True"):
         forest.fit(X, y)
 
 

@@ -34,5 +34,5 @@ def test_no_check_of_scikit_learn_fails(kind, choose):
 def test_where_nothing_is_drawn_a_weight_of_two_is_the_row_twice(kind):
     from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data
 
-    model = kind(**QUICK, **PLAIN, bootstrap=False)
+    model = kind.from_flat(**QUICK, **PLAIN, bootstrap=False)
     check_sample_weight_equivalence_on_dense_data(kind.__name__, model)

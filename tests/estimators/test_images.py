@@ -18,9 +18,9 @@ def digits():
 
 def test_images_train_the_same_tree_as_their_rows(digits):
     X, y = digits
-    from_rows = plain_tree(**QUICK, image_shape=(8, 8), roughness=1e-2).fit(X, y)
-    from_images = plain_tree(**QUICK, roughness=1e-2).fit(X.reshape(-1, 8, 8), y)
-    from_list = plain_tree(**QUICK, roughness=1e-2).fit(list(X.reshape(-1, 8, 8)), y)
+    from_rows = plain_tree(**QUICK, image_shape=(8, 8), spatial_penalty=1e-2).fit(X, y)
+    from_images = plain_tree(**QUICK, spatial_penalty=1e-2).fit(X.reshape(-1, 8, 8), y)
+    from_list = plain_tree(**QUICK, spatial_penalty=1e-2).fit(list(X.reshape(-1, 8, 8)), y)
     assert from_rows.image_shape_ == from_images.image_shape_ == (8, 8)
     for other in (from_images, from_list):
         np.testing.assert_array_equal(from_rows.tree_.weight, other.tree_.weight)
@@ -29,7 +29,7 @@ def test_images_train_the_same_tree_as_their_rows(digits):
 def test_every_method_takes_images_and_rows_alike(digits):
     X, y = digits
     images = X.reshape(-1, 4, 8, 2)
-    model = plain_tree(**QUICK).fit(images, y, validation=(images[:50], y[:50]))
+    model = plain_tree(**QUICK).fit(images, y, eval_set=(images[:50], y[:50]))
     assert model.image_shape_ == (4, 8, 2)
     for method in (model.predict, model.predict_proba, model.apply, model.soft_predict_proba):
         np.testing.assert_array_equal(method(images), method(X))
@@ -90,5 +90,5 @@ def test_images_of_another_shape_are_refused_with_both_shapes(digits):
 
 def test_shifts_need_images(digits):
     X, y = digits
-    with pytest.raises(ValueError, match="`shifts` must be 0 for rows that are no images"):
-        plain_tree(**{**QUICK, "scale": "global", "shifts": 1}).fit(X, y)
+    with pytest.raises(ValueError, match="`max_shift` must be 0 for rows that are no images"):
+        plain_tree(**{**QUICK, "scale": "global", "max_shift": 1}).fit(X, y)

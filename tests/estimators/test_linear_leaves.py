@@ -33,12 +33,12 @@ def crossed(n=900, seed=0):
 
 @pytest.fixture(scope="module")
 def regressor():
-    return plain_regressor(leaves="linear", leaf_penalty=3.0, **LONGER).fit(*bent())
+    return plain_regressor(leaf_model="linear", leaf_l2=3.0, **LONGER).fit(*bent())
 
 
 @pytest.fixture(scope="module")
 def classifier():
-    return plain_tree(algorithm="likelihood", leaves="linear", leaf_penalty=3.0, **LONGER).fit(*crossed())
+    return plain_tree(algorithm="likelihood", leaf_model="linear", leaf_l2=3.0, **LONGER).fit(*crossed())
 
 
 def test_linear_leaves_say_what_constant_ones_cannot(regressor, classifier):
@@ -53,7 +53,7 @@ def test_linear_leaves_say_what_constant_ones_cannot(regressor, classifier):
 
 def test_splits_are_trained_with_the_models_in_mind(regressor):
     X, y = bent(1000, seed=1)
-    assert regressor.score(X, y) > regressor.greedy().score(X, y)
+    assert regressor.score(X, y) > regressor.before_finetuning().score(X, y)
 
 
 def test_probabilities_are_those_of_the_leafs_softmax(classifier):
@@ -68,7 +68,7 @@ def test_probabilities_are_those_of_the_leafs_softmax(classifier):
 
 def test_a_heavy_penalty_leaves_one_model_for_all_leaves():
     X, y = bent()
-    model = plain_regressor(leaves="linear", leaf_penalty=1e7, **QUICK).fit(X, y)
+    model = plain_regressor(leaf_model="linear", leaf_l2=1e7, **QUICK).fit(X, y)
     weights = model.tree_.linear_weight
     np.testing.assert_allclose(weights, np.broadcast_to(weights[:1], weights.shape), atol=1e-3)
     np.testing.assert_allclose(model.predict(X), Ridge(alpha=1.0).fit(X, y).predict(X), atol=0.05)
@@ -76,7 +76,7 @@ def test_a_heavy_penalty_leaves_one_model_for_all_leaves():
 
 def test_without_splits_there_is_one_regression():
     X, y = bent()
-    model = plain_regressor(leaves="linear", leaf_penalty=1.0, **(QUICK | {"max_depth": 0})).fit(X, y)
+    model = plain_regressor(leaf_model="linear", leaf_l2=1.0, **(QUICK | {"max_depth": 0})).fit(X, y)
     np.testing.assert_allclose(model.predict(X), Ridge(alpha=1.0).fit(X, y).predict(X), atol=0.02)
 
 
@@ -152,7 +152,7 @@ def test_a_file_keeps_the_models(regressor, classifier, tmp_path):
         model.save(tmp_path / "m.crisp")
         again = crisptree.load(tmp_path / "m.crisp")
         assert np.array_equal(again.predict(X), model.predict(X))
-        assert again.leaves == "linear"
+        assert again.flat_parameters()["leaf_model"] == "linear"
         for ask in ("predict_std", "predict_proba"):
             if hasattr(model, ask):
                 assert np.array_equal(getattr(again, ask)(X), getattr(model, ask)(X))
@@ -160,13 +160,13 @@ def test_a_file_keeps_the_models(regressor, classifier, tmp_path):
 
 def test_a_cut_tree_has_the_models_of_its_nodes(regressor):
     X, y = bent(500, seed=3)
-    assert regressor.cut(0).score(X, y) < regressor.cut(1).score(X, y) <= regressor.score(X, y) + 0.05
+    assert regressor.truncate(0).score(X, y) < regressor.truncate(1).score(X, y) <= regressor.score(X, y) + 0.05
 
 
 def test_units_and_weights_and_several_outputs_hold_for_models():
     X, y = bent()
     both = np.stack([y, 1e6 - 10 * y], axis=1)
-    model = plain_regressor(leaves="linear", leaf_penalty=3.0, **QUICK).fit(X, both, np.ones(len(y)))
+    model = plain_regressor(leaf_model="linear", leaf_l2=3.0, **QUICK).fit(X, both, np.ones(len(y)))
     found = model.predict(X)
     np.testing.assert_allclose(found[:, 1], 1e6 - 10 * found[:, 0], rtol=1e-9)
     assert model.predict_std(X).shape == (len(y), 2)
@@ -200,8 +200,10 @@ def test_rules_paths_and_pages_know_the_models(regressor, classifier, tmp_path):
 def test_the_penalty_is_chosen_on_rows_that_did_not_train():
     X, y = bent(240)
     brief = QUICK | {"epochs": 3, "finetune_epochs": 3, "min_updates": 20}
-    model = CrispTreeRegressor(leaves="linear", split="oblique", l1=0.0, input_noise=0.0, scale="feature", **brief)
-    assert model.fit(X, y).chosen_["leaf_penalty"] > 0
+    model = CrispTreeRegressor.from_flat(
+        leaf_model="linear", split="oblique", l1=0.0, input_noise=0.0, scale="feature", **brief
+    )
+    assert model.fit(X, y).best_params_["leaf_l2"] > 0
     assert model.score(X, y) > 0.5
 
 
@@ -211,8 +213,8 @@ def test_a_weight_of_two_is_the_row_twice_in_a_leafs_model():
     twice = np.repeat(np.arange(200), weight.astype(int))
     # Thresholds that are found and not trained are the same for both; the models are what may differ.
     one, other = (
-        plain_regressor(leaves="linear", leaf_penalty=20.0, split="axis", grow="axis_aligned", **QUICK)
-        .set_params(finetune_epochs=0)
+        plain_regressor(leaf_model="linear", leaf_l2=20.0, split="axis", grow="axis_aligned", **QUICK)
+        .set_params(training__finetune_epochs=0)
         .fit(*rows)
         for rows in ((X, y, weight), (X[twice], y[twice]))
     )
@@ -222,16 +224,18 @@ def test_a_weight_of_two_is_the_row_twice_in_a_leafs_model():
 
 def test_one_unit_for_all_weights_changes_no_penalty_that_is_left_open():
     X, y = bent(50)  # too few to choose by
-    found = [plain_regressor(leaves="linear", **QUICK).fit(X, y, np.full(50, unit)).predict(X) for unit in (1.0, 1e-3)]
+    found = [
+        plain_regressor(leaf_model="linear", **QUICK).fit(X, y, np.full(50, unit)).predict(X) for unit in (1.0, 1e-3)
+    ]
     np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
 def test_epochs_are_judged_with_the_models_of_the_leaves(kind):
     make, rows = (plain_regressor, bent) if kind == "numbers" else (plain_tree, crossed)
-    values = {"leaves": "linear", "leaf_penalty": 3.0, "early_stopping": True, **QUICK}
+    values = {"leaf_model": "linear", "leaf_l2": 3.0, "early_stopping": True, **QUICK}
     values |= {} if kind == "numbers" else {"algorithm": "likelihood"}
-    model, held = make(**values).fit(*rows(), validation=rows(300, seed=3)), rows(300, seed=3)
+    model, held = make(**values).fit(*rows(), eval_set=rows(300, seed=3)), rows(300, seed=3)
     scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
     now = model.score(*held)
     assert now > 0.6
@@ -243,19 +247,22 @@ def test_epochs_are_judged_with_the_models_of_the_leaves(kind):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"prune": 0.1}, r"`prune` must be None for leaves='linear'; got 0.1\. .* Limit max_depth"),
-        ({"split": "conv", "image_shape": (1, 3)}, r"`split` must be .* Take leaves='constant'"),
-        ({"shifts": 1, "scale": "global"}, r"`shifts` must be 0 for leaves='linear'.* Take leaves='constant'"),
-        ({"algorithm": "non_greedy"}, r"`algorithm` must be 'em', .* Take leaves='constant'"),
+        ({"ccp_alpha": 0.1}, r"`ccp_alpha` must be None for leaf_model='linear'; got 0.1\. .* Limit max_depth"),
+        ({"split": "conv", "image_shape": (1, 3)}, r"`split` must be .* Take leaf_model='constant'"),
+        (
+            {"max_shift": 1, "scale": "global"},
+            r"`max_shift` must be 0 for leaf_model='linear'.* Take leaf_model='constant'",
+        ),
+        ({"algorithm": "non_greedy"}, r"`algorithm` must be 'em', .* Take leaf_model='constant'"),
     ],
 )
 def test_what_does_not_go_with_linear_leaves_is_refused(change, said):
     with pytest.raises(ValueError, match=said):
-        plain_tree(leaves="linear", **change).fit(*crossed(60))
+        plain_tree(leaf_model="linear", **change).fit(*crossed(60))
 
 
 def test_too_many_features_are_refused():
-    with pytest.raises(ValueError, match=r"at most 512 features .* got 600 features\. Take leaves='constant'"):
-        CrispTreeClassifier(leaves="linear").fit(np.zeros((4, 600)), [0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"at most 512 features .* got 600 features\. Take leaf_model='constant'"):
+        CrispTreeClassifier(leaf_model="linear").fit(np.zeros((4, 600)), [0, 1, 0, 1])
     with pytest.raises(ValueError, match=r"for sparse rows.* a TruncatedSVD"):
-        CrispTreeClassifier(leaves="linear").fit(sparse.csr_matrix(np.eye(4)), [0, 1, 0, 1])
+        CrispTreeClassifier(leaf_model="linear").fit(sparse.csr_matrix(np.eye(4)), [0, 1, 0, 1])

@@ -3,7 +3,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import crisptree
-from crisptree import ModelFileError
+from crisptree import ModelFileError, TrainingOptions
 from crisptree.estimators.loading import ESTIMATOR, KNOWN
 from crisptree.persistence.model_file import read, write
 from tests.toys import clouds, plain_tree
@@ -20,7 +20,7 @@ def test_a_reloaded_model_predicts_the_same_bits(tmp_path, labels):
     assert np.array_equal(again.predict(X), model.predict(X))
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
     assert np.array_equal(again.soft_predict_proba(X), model.soft_predict_proba(X))
-    assert np.array_equal(again.greedy().predict(X), model.greedy().predict(X))
+    assert np.array_equal(again.before_finetuning().predict(X), model.before_finetuning().predict(X))
     assert again.classes_.dtype == model.classes_.dtype
     assert again.get_params() == model.get_params()
 
@@ -56,10 +56,12 @@ def test_only_a_fitted_model_is_saved(tmp_path):
 
 
 def test_what_a_fit_chose_is_kept_and_a_warm_start_goes_on_with_it(tmp_path):
-    model = crisptree.CrispTreeClassifier(max_depth=1, epochs=2, finetune_epochs=2, min_updates=5, random_state=0)
+    model = crisptree.CrispTreeClassifier(
+        max_depth=1, training=TrainingOptions(epochs=2, finetune_epochs=2, min_updates=5), random_state=0
+    )
     model.fit(X, Y).save(tmp_path / "x.crisp")
     again = crisptree.load(tmp_path / "x.crisp")
-    assert again.chosen_ == model.chosen_ != {}
+    assert again.best_params_ == model.best_params_ != {}
     grown, regrown = (one.set_params(warm_start=True, max_depth=2).fit(X, Y) for one in (model, again))
     assert np.array_equal(grown.predict_proba(X), regrown.predict_proba(X))
 

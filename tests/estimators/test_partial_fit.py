@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, TrainingOptions
 from tests.toys import plain_regressor, plain_tree
 
 CLASSES = ["a", "b", "c"]
@@ -154,19 +154,21 @@ def test_every_kind_of_tree_goes_on(more):
 
 
 def test_a_default_fit_goes_on_with_what_it_chose_and_a_failed_call_changes_nothing():
-    learner = CrispTreeClassifier(max_depth=1, epochs=2, finetune_epochs=2, min_updates=8, random_state=0)
+    learner = CrispTreeClassifier(
+        max_depth=1, training=TrainingOptions(epochs=2, finetune_epochs=2, min_updates=8), random_state=0
+    )
     learner.partial_fit(*rows(70, 0), classes=CLASSES)
-    chosen, before = learner.chosen_, learner.tree_
+    chosen, before = learner.best_params_, learner.tree_
     with pytest.raises(ValueError, match="features"):
         learner.partial_fit(rows(50, 1)[0][:, :3], rows(50, 1)[1])
     assert learner.tree_ is before
     learner.partial_fit(*rows(50, 1))
-    assert learner.chosen_ == chosen
+    assert learner.best_params_ == chosen
 
 
 def test_models_in_leaves_cannot_go_on():
     with pytest.raises(ValueError, match="must be 'constant' for partial_fit"):
-        model(leaves="linear").partial_fit(*rows(70, 0), classes=CLASSES)
+        model(leaf_model="linear").partial_fit(*rows(70, 0), classes=CLASSES)
 
 
 QUICK = {"max_depth": 2, "epochs": 4, "finetune_epochs": 6, "min_updates": 80, "random_state": 0, "n_jobs": 1}
@@ -189,7 +191,7 @@ def test_a_tree_of_numbers_goes_on_in_the_units_of_its_first_rows():
     assert np.array_equal(after.structure.left, before.structure.left)
     assert after.statistics.node_counts[0, 0] == 500
     assert np.array_equal(after.statistics.y_unit, before.statistics.y_unit)
-    everyone = after.in_units(after.meaning.tables(after.statistics.node_counts[:1]))[0, 0]
+    everyone = after.restore_units(after.target.tables(after.statistics.node_counts[:1]))[0, 0]
     assert everyone == pytest.approx(
         np.average([slopes(300, 0)[1].mean(), slopes(100, 1, 40)[1].mean()], weights=[300, 200])
     )
@@ -212,5 +214,5 @@ def test_partial_fit_of_numbers_refuses_what_it_cannot_go_on_with():
         learner.partial_fit(X, np.stack([y, y], axis=1))
     with pytest.raises(ValueError, match="features"):
         learner.partial_fit(X[:, :3], y)
-    with pytest.raises(ValueError, match="`leaves` must be 'constant' for partial_fit"):
-        plain_regressor(leaves="linear", **QUICK).partial_fit(X, y)
+    with pytest.raises(ValueError, match="`leaf_model` must be 'constant' for partial_fit"):
+        plain_regressor(leaf_model="linear", **QUICK).partial_fit(X, y)

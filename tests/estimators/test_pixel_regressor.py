@@ -39,7 +39,7 @@ IMAGES, TARGETS = slopes()
 
 @pytest.fixture(scope="module")
 def model():
-    return CrispPixelRegressor(**QUICK).fit(IMAGES, TARGETS)
+    return CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, TARGETS)
 
 
 def test_prediction_is_that_of_the_reference_on_extracted_windows_bit_for_bit(model):
@@ -84,9 +84,9 @@ def test_every_form_of_images_gives_its_own_form_of_results(model):
 def test_pixels_without_a_number_are_as_if_they_were_not_there():
     gaps = TARGETS.copy()
     gaps[:, :, :9] = np.nan
-    by_nan = CrispPixelRegressor(**QUICK).fit(IMAGES, gaps)
-    by_value = CrispPixelRegressor(**QUICK, ignore_value=-5).fit(IMAGES, np.nan_to_num(gaps, nan=-5))
-    by_mask = CrispPixelRegressor(**QUICK).fit(IMAGES, TARGETS, mask=~np.isnan(gaps))
+    by_nan = CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, gaps)
+    by_value = CrispPixelRegressor.from_flat(**QUICK, ignore_value=-5).fit(IMAGES, np.nan_to_num(gaps, nan=-5))
+    by_mask = CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, TARGETS, mask=~np.isnan(gaps))
     for other in (by_value, by_mask):
         assert np.array_equal(by_nan.tree_.weight, other.tree_.weight)
         assert np.array_equal(by_nan.tree_.leaf_values(), other.tree_.leaf_values())
@@ -96,7 +96,7 @@ def test_pixels_without_a_number_are_as_if_they_were_not_there():
 
 
 def test_units_of_the_targets_change_nothing_but_the_units(model):
-    scaled = CrispPixelRegressor(**QUICK).fit(IMAGES, TARGETS * 4096)
+    scaled = CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, TARGETS * 4096)
     assert np.array_equal(scaled.tree_.weight, model.tree_.weight)
     assert np.allclose(scaled.predict(IMAGES), 4096 * model.predict(IMAGES))
     assert np.allclose(scaled.predict_std(IMAGES), 4096 * model.predict_std(IMAGES))
@@ -104,7 +104,7 @@ def test_units_of_the_targets_change_nothing_but_the_units(model):
 
 def test_a_pixel_may_have_several_numbers():
     both = np.stack([TARGETS, -3 * IMAGES], axis=-1)
-    model = CrispPixelRegressor(**QUICK | {"max_depth": 5}).fit(IMAGES, both)
+    model = CrispPixelRegressor.from_flat(**QUICK | {"max_depth": 5}).fit(IMAGES, both)
     assert model.n_outputs_ == 2
     for found in (model.predict(IMAGES), model.predict_std(IMAGES), model.soft_predict(IMAGES)):
         assert found.shape == both.shape
@@ -113,19 +113,21 @@ def test_a_pixel_may_have_several_numbers():
         r2_score(both.reshape(-1, 2), model.predict(IMAGES).reshape(-1, 2))
     )
     both[0, 3, 4, 1] = np.nan
-    assert CrispPixelRegressor(**QUICK).fit(IMAGES, both).tree_.statistics.node_counts[0, 0] == TARGETS.size - 1
+    assert (
+        CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, both).tree_.statistics.node_counts[0, 0] == TARGETS.size - 1
+    )
 
 
 def test_targets_tell_one_image_of_three_channels_from_three_images():
     images, targets = slopes(1, channels=3)
-    one = CrispPixelRegressor(**QUICK).fit(images[0], targets[0])
+    one = CrispPixelRegressor.from_flat(**QUICK).fit(images[0], targets[0])
     assert one.channels_ == 3
-    two = CrispPixelRegressor(**QUICK).fit(images[0], np.stack([targets[0], targets[0]], axis=2))
+    two = CrispPixelRegressor.from_flat(**QUICK).fit(images[0], np.stack([targets[0], targets[0]], axis=2))
     assert (two.channels_, two.n_outputs_) == (3, 2)
-    colours = CrispPixelRegressor(**QUICK).fit([images[0]], [images[0]])
+    colours = CrispPixelRegressor.from_flat(**QUICK).fit([images[0]], [images[0]])
     assert (colours.channels_, colours.n_outputs_) == (3, 3)
     assert colours.predict([images[0]])[0].shape == (24, 26, 3)
-    assert CrispPixelRegressor(**QUICK).fit(IMAGES, TARGETS).channels_ is None
+    assert CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, TARGETS).channels_ is None
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,14 @@ def test_targets_tell_one_image_of_three_channels_from_three_images():
     [
         {"algorithm": "em"},
         {"algorithm": "alternating", "scales": (1, 2), "normalise_images": True},
-        {"l1": 1e-3, "l2": 1e-3, "roughness": 1e-2, "max_leaf_nodes": 5, "min_samples_leaf": 10, "prune": 1e-3},
+        {
+            "l1": 1e-3,
+            "l2": 1e-3,
+            "spatial_penalty": 1e-2,
+            "max_leaf_nodes": 5,
+            "min_samples_leaf": 10,
+            "ccp_alpha": 1e-3,
+        },
         {"grow": "balanced", "scale": "global", "shrinkage": 2.0},
         {"split": "axis", "scale": None},
         {"split": "conv", "window": 17, "epochs": 1, "finetune_epochs": 1, "min_updates": 1, "pixels_per_epoch": 200},
@@ -141,18 +150,18 @@ def test_targets_tell_one_image_of_three_channels_from_three_images():
 )
 def test_the_options_of_training_are_those_of_the_segmenter(tmp_path, options):
     heard = []
-    model = CrispPixelRegressor(**QUICK | {"max_depth": 2} | options, callbacks=[heard.append])
+    model = CrispPixelRegressor.from_flat(**QUICK | {"max_depth": 2} | options, callbacks=[heard.append])
     model.fit(IMAGES[:1], TARGETS[:1])
     assert heard == model.history_
-    assert model.cut(1).get_depth() <= 1
-    model.set_params(callbacks=None).save(tmp_path / "x.crisp")
+    assert model.truncate(1).get_depth() <= 1
+    model.set_params(training__callbacks=None).save(tmp_path / "x.crisp")
     assert np.array_equal(crisptree.load(tmp_path / "x.crisp").predict(IMAGES), model.predict(IMAGES))
 
 
 def test_smoothed_weights_are_smoother():
     def roughness(strength):
         options = QUICK | {"window": 7, "max_depth": 1, "min_updates": 100, "scale": "global"}
-        model = CrispPixelRegressor(**options, roughness=strength).fit(IMAGES, TARGETS)
+        model = CrispPixelRegressor.from_flat(**options, spatial_penalty=strength).fit(IMAGES, TARGETS)
         image = model.tree_.weight[0].reshape(7, 7)
         return (np.diff(image, axis=0) ** 2).sum() / (image**2).sum()
 
@@ -160,23 +169,23 @@ def test_smoothed_weights_are_smoother():
 
 
 def test_early_stopping_and_auto_choices_hold_whole_images_out():
-    options = QUICK | {"early_stopping": True, "prune": "auto", "shrinkage": "auto"}
-    held = CrispPixelRegressor(**options).fit(IMAGES, TARGETS)
+    options = QUICK | {"early_stopping": True, "ccp_alpha": "auto", "shrinkage": "auto"}
+    held = CrispPixelRegressor.from_flat(**options).fit(IMAGES, TARGETS)
     assert held.tree_.statistics.node_counts[0, 0] == 2 * TARGETS[0].size
-    given = CrispPixelRegressor(**QUICK, early_stopping=True)
-    given.fit(IMAGES[:2], TARGETS[:2], validation=(IMAGES[2:], TARGETS[2:]))
+    given = CrispPixelRegressor.from_flat(**QUICK, early_stopping=True)
+    given.fit(IMAGES[:2], TARGETS[:2], eval_set=(IMAGES[2:], TARGETS[2:]))
     scores = [record.validation_score for record in given.history_ if record.phase == "finetune"]
     assert given.score(IMAGES[2:], TARGETS[2:]) >= max(scores) - 0.01
     with pytest.raises(ValueError, match="a fit that holds images out must have at least 2"):
-        CrispPixelRegressor(**options).fit(IMAGES[0], TARGETS[0])
+        CrispPixelRegressor.from_flat(**options).fit(IMAGES[0], TARGETS[0])
     with pytest.raises(ValueError, match="those left must have a number somewhere"):
-        CrispPixelRegressor(**options).fit(IMAGES[:2], np.where([[[True]], [[False]]], TARGETS[:2], np.nan))
+        CrispPixelRegressor.from_flat(**options).fit(IMAGES[:2], np.where([[[True]], [[False]]], TARGETS[:2], np.nan))
 
 
 def test_a_second_stage_sees_the_scaled_numbers_of_the_first_one(tmp_path):
-    model = CrispPixelRegressor(**QUICK, stages=2).fit(IMAGES, TARGETS)
+    model = CrispPixelRegressor.from_flat(**QUICK, stages=2).fit(IMAGES, TARGETS)
     assert model.image_shape_ == (3, 3, 2)
-    first = CrispPixelRegressor(**QUICK).fit(IMAGES, TARGETS)
+    first = CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, TARGETS)
     said = (first.predict(IMAGES) - TARGETS.mean()) / TARGETS.std()
     seen = np.stack([IMAGES, said], axis=-1).astype(np.float32)
     windows = Canvas.of(list(seen), WindowView(3, (1,), 2)).windows()
@@ -192,25 +201,27 @@ def test_a_callback_that_ends_a_fit_ends_all_its_stages():
     def stop(record):
         raise StopTraining
 
-    model = CrispPixelRegressor(**QUICK, stages=3, callbacks=[stop]).fit(IMAGES, TARGETS)
+    model = CrispPixelRegressor.from_flat(**QUICK, stages=3, callbacks=[stop]).fit(IMAGES, TARGETS)
     assert model.earlier_trees_ == []
     assert model.predict(IMAGES).shape == TARGETS.shape
 
 
 def test_numbers_far_from_zero_and_constant_ones_are_kept():
-    far = CrispPixelRegressor(**QUICK).fit(IMAGES, TARGETS * 1e100)
+    far = CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, TARGETS * 1e100)
     assert far.score(IMAGES, TARGETS * 1e100) > 0.8
-    same = CrispPixelRegressor(**QUICK, stages=2).fit(IMAGES, np.full(TARGETS.shape, 7.5))
+    same = CrispPixelRegressor.from_flat(**QUICK, stages=2).fit(IMAGES, np.full(TARGETS.shape, 7.5))
     assert np.array_equal(same.predict(IMAGES), np.full(TARGETS.shape, 7.5))
     assert not same.predict_std(IMAGES).any()
 
 
 def test_a_reloaded_pickled_or_repeated_model_predicts_the_same_bits_without_torch(tmp_path, model):
     model.save(tmp_path / "x.crisp")
-    again = CrispPixelRegressor(**QUICK | {"n_jobs": 2}).fit(IMAGES, TARGETS)
+    again = CrispPixelRegressor.from_flat(**QUICK | {"n_jobs": 2}).fit(IMAGES, TARGETS)
     for twin in (crisptree.load(tmp_path / "x.crisp"), pickle.loads(pickle.dumps(model)), again):
         assert np.array_equal(twin.predict(IMAGES), model.predict(IMAGES))
-        assert np.array_equal(twin.greedy().predict_std(IMAGES), model.greedy().predict_std(IMAGES))
+        assert np.array_equal(
+            twin.before_finetuning().predict_std(IMAGES), model.before_finetuning().predict_std(IMAGES)
+        )
         assert (twin.n_outputs_, twin.image_shape_) == (1, (3, 3))
     code = (
         "import sys, numpy, crisptree; crisptree.CrispPixelRegressor; "
@@ -227,11 +238,11 @@ def test_a_fit_goes_on_from_a_checkpoint(tmp_path, model):
 
     folder = {"checkpoint": tmp_path / "kept", "checkpoint_every": 0.0}
     with pytest.raises(KeyboardInterrupt):
-        CrispPixelRegressor(**QUICK, callbacks=[stop]).fit(IMAGES, TARGETS, **folder)
-    again = CrispPixelRegressor(**QUICK).fit(IMAGES, TARGETS, **folder, resume=True)
+        CrispPixelRegressor.from_flat(**QUICK, callbacks=[stop]).fit(IMAGES, TARGETS, **folder)
+    again = CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, TARGETS, **folder, resume=True)
     assert np.array_equal(again.tree_.weight, model.tree_.weight)
     with pytest.raises(crisptree.CheckpointError, match="differs in images and targets"):
-        CrispPixelRegressor(**QUICK).fit(IMAGES, TARGETS + 1, **folder, resume=True)
+        CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, TARGETS + 1, **folder, resume=True)
 
 
 def with_value(value):
@@ -259,7 +270,7 @@ def with_value(value):
     ],
 )
 def test_targets_that_cannot_be_are_refused(images, targets, sentence):
-    model = CrispPixelRegressor(**QUICK)
+    model = CrispPixelRegressor.from_flat(**QUICK)
     with pytest.raises(ValueError, match=sentence):
         model.fit(images, targets)
     assert not hasattr(model, "tree_")
@@ -267,11 +278,13 @@ def test_targets_that_cannot_be_are_refused(images, targets, sentence):
 
 def test_wrong_use_is_answered(model):
     with pytest.raises(ValueError, match="`ignore_value` must be None or a number"):
-        CrispPixelRegressor(**QUICK, ignore_value="none").fit(IMAGES, TARGETS)
-    with pytest.raises(ValueError, match=r"`validation` must be a pair \(images, targets\)"):
-        CrispPixelRegressor(**QUICK).fit(IMAGES, TARGETS, validation=IMAGES)
+        CrispPixelRegressor.from_flat(**QUICK, ignore_value="none").fit(IMAGES, TARGETS)
+    with pytest.raises(ValueError, match=r"`eval_set` must be a pair \(images, targets\)"):
+        CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, TARGETS, eval_set=IMAGES)
     with pytest.raises(ValueError, match="validation targets must have 1 outputs"):
-        CrispPixelRegressor(**QUICK).fit(IMAGES, TARGETS, validation=(IMAGES, np.stack([TARGETS, TARGETS], axis=-1)))
+        CrispPixelRegressor.from_flat(**QUICK).fit(
+            IMAGES, TARGETS, eval_set=(IMAGES, np.stack([TARGETS, TARGETS], axis=-1))
+        )
     with pytest.raises(ValueError, match="targets must have 1 outputs, as in training; got 2"):
         model.score(IMAGES, np.stack([TARGETS, TARGETS], axis=-1))
     with pytest.raises(ValueError, match="to score on; got none"):

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from crisptree import CrispTreeClassifier
-from crisptree.estimators import progress
-from crisptree.estimators.progress import ProgressDisplay, fraction_done, recording
+from crisptree import CrispTreeClassifier, TrainingOptions
 from crisptree.learning.history import EpochRecord
+from crisptree.pipeline import progress
+from crisptree.pipeline.progress import ProgressDisplay, fraction_done, recording
 from tests.toys import clouds, plain_tree
 
 
@@ -169,12 +169,14 @@ def test_a_bar_that_is_not_kept_leaves_nothing_in_a_notebook(notebook):
 
 
 def test_a_verbose_fit_says_what_it_tries_before_it_trains(capsys, monkeypatch):
-    monkeypatch.setattr("crisptree.estimators.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("crisptree.pipeline.progress.SECONDS_BETWEEN_LINES", 0.0)
     X, y = clouds(60)
-    model = CrispTreeClassifier(max_depth=1, epochs=1, finetune_epochs=1, min_updates=2, random_state=0, verbose=1)
+    model = CrispTreeClassifier(
+        max_depth=1, training=TrainingOptions(epochs=1, finetune_epochs=1, min_updates=2), random_state=0, verbose=1
+    )
     model.fit(X, y)
     said = capsys.readouterr().err.splitlines()
     tried = [line for line in said if line.startswith("selecting ")]
-    assert len(tried) == len(model.path_) > 1
+    assert len(tried) == len(model.cv_results_) > 1
     assert "input_noise=" in tried[0]
     assert said.index(tried[-1]) < min(number for number, line in enumerate(said) if line.startswith("growing"))

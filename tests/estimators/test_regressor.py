@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
 import crisptree
-from crisptree import CrispTreeRegressor, ModelFileError, StopTraining
+from crisptree import CrispTreeRegressor, ModelFileError, StopTraining, TrainingOptions
 from crisptree.targets.regression import RegressionEncoding
 from tests.toys import plain_regressor, ridges
 
@@ -26,8 +26,8 @@ WAYS = [
     {"grow": "random"},
     {"grow": "oc1", "max_depth": 2},
     {"l1": 0.01, "input_noise": 0.3},
-    {"signs": {0: 1, 1: -1}, "max_features_per_split": 2},
-    {"early_stopping": True, "prune": "auto", "shrinkage": "auto"},
+    {"sign_cst": {0: 1, 1: -1}, "max_features_per_split": 2},
+    {"early_stopping": True, "ccp_alpha": "auto", "shrinkage": "auto"},
 ]
 
 
@@ -135,7 +135,7 @@ def test_a_model_file_gives_the_same_numbers(rows, model, tmp_path):
         assert again.get_params()["shrinkage"] == one.shrinkage
         for ask in ("predict", "predict_std", "soft_predict"):
             np.testing.assert_array_equal(getattr(again, ask)(X), getattr(one, ask)(X))
-        np.testing.assert_array_equal(again.cut(1).predict(X), one.cut(1).predict(X))
+        np.testing.assert_array_equal(again.truncate(1).predict(X), one.truncate(1).predict(X))
 
 
 def test_a_file_whose_leaves_are_of_another_kind_is_refused(model, tmp_path):
@@ -165,23 +165,25 @@ def test_pruning_goes_by_the_variance(model):
     path = model.ccp_path()
     assert path.leaves[-1] == 1
     assert 0 < path.alphas[-1] < 1  # shares of the variance of y
-    assert model.pruned(path.alphas[-1]).predict(np.zeros((1, 4))) == pytest.approx(
-        model.cut(0).predict(np.zeros((1, 4)))
+    assert model.prune(path.alphas[-1]).predict(np.zeros((1, 4))) == pytest.approx(
+        model.truncate(0).predict(np.zeros((1, 4)))
     )
 
 
 def test_what_the_fit_chooses_is_judged_by_the_squared_error():
     X, y = load_diabetes(return_X_y=True)
-    model = CrispTreeRegressor(epochs=3, finetune_epochs=3, min_updates=20, max_depth=3, random_state=0).fit(X, y)
-    assert {"input_noise", "l1", "shrinkage", "max_depth"} <= set(model.chosen_)
+    model = CrispTreeRegressor(
+        training=TrainingOptions(epochs=3, finetune_epochs=3, min_updates=20), max_depth=3, random_state=0
+    ).fit(X, y)
+    assert {"input_noise", "l1", "shrinkage", "max_depth"} <= set(model.best_params_)
     assert model.score(X, y) > 0.3
-    assert all(trial.score < 1 for trial in model.path_)
+    assert all(trial.score < 1 for trial in model.cv_results_)
 
 
 def test_early_stopping_listens_to_validation_rows(rows):
     X, y = rows
     held = ridges(200, seed=5)
-    model = plain_regressor(early_stopping=True).fit(X, y, validation=held)
+    model = plain_regressor(early_stopping=True).fit(X, y, eval_set=held)
     scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
     unit = RegressionEncoding.of_rows(y[:, None], np.ones(len(y))).unit[0]
     mean_square = np.mean((model.predict(held[0]) - held[1]) ** 2) / unit**2
@@ -250,7 +252,7 @@ def test_numbers_that_cannot_be_are_refused(rows):
     with pytest.raises(ValueError, match=r"at most 1e\+150"):
         plain_regressor().fit(X, y * 1e200)
     with pytest.raises(ValueError, match="validation numbers must have 1 outputs"):
-        plain_regressor().fit(X, y, validation=(X, np.stack([y, y], axis=1)))
+        plain_regressor().fit(X, y, eval_set=(X, np.stack([y, y], axis=1)))
 
 
 def test_a_clone_trains_the_same_bits(rows, model):
@@ -261,11 +263,11 @@ def test_a_clone_trains_the_same_bits(rows, model):
 @pytest.mark.parametrize(
     "model",
     [
-        CrispTreeRegressor(grow="axis_aligned", max_depth=3, finetune_epochs=0),
+        CrispTreeRegressor(training=TrainingOptions(grow="axis_aligned", finetune_epochs=0), max_depth=3),
         pytest.param(
             plain_regressor(epochs=5, min_updates=20, finetune_epochs=5, random_state=None), marks=pytest.mark.slow
         ),
-        pytest.param(CrispTreeRegressor(**BRIEF), marks=pytest.mark.slow),
+        pytest.param(CrispTreeRegressor.from_flat(**BRIEF), marks=pytest.mark.slow),
     ],
     ids=["CART", "oblique", "default"],
 )

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, TrainingOptions
 
 OBLIQUE = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 0.0}
 AXIS = {"split": "axis", "algorithm": "em", "input_noise": 0.0, "l1": 0.0, "shrinkage": 0.0}
@@ -14,18 +14,27 @@ SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imp
 @pytest.mark.parametrize(
     "model",
     [
-        CrispTreeClassifier(**OBLIQUE, max_depth=3, epochs=3, min_updates=12, finetune_epochs=3),
-        pytest.param(  # chooses as the defaults do, only quicker
-            CrispTreeClassifier(epochs=3, min_updates=12, finetune_epochs=3), marks=pytest.mark.slow
+        CrispTreeClassifier(
+            **OBLIQUE, max_depth=3, training=TrainingOptions(epochs=3, min_updates=12, finetune_epochs=3)
         ),
-        pytest.param(
-            CrispTreeClassifier(**AXIS, max_depth=3, epochs=5, min_updates=20, finetune_epochs=5),
+        pytest.param(  # chooses as the defaults do, only quicker
+            CrispTreeClassifier(training=TrainingOptions(epochs=3, min_updates=12, finetune_epochs=3)),
             marks=pytest.mark.slow,
         ),
-        CrispTreeClassifier(grow="axis_aligned", max_depth=3, finetune_epochs=0),
+        pytest.param(
+            CrispTreeClassifier.from_flat(**AXIS, max_depth=3, epochs=5, min_updates=20, finetune_epochs=5),
+            marks=pytest.mark.slow,
+        ),
+        CrispTreeClassifier(  # the check of class weights sets the fraction of estimators that have it themselves
+            training=TrainingOptions(grow="axis_aligned", finetune_epochs=0, min_weight_fraction_leaf=0.01),
+            max_depth=3,
+        ),
         pytest.param(
             CrispTreeClassifier(
-                grow="co2", algorithm="non_greedy", max_depth=3, epochs=3, finetune_epochs=3, min_updates=20
+                training=TrainingOptions(
+                    grow="co2", algorithm="non_greedy", epochs=3, finetune_epochs=3, min_updates=20
+                ),
+                max_depth=3,
             ),
             marks=pytest.mark.slow,
         ),

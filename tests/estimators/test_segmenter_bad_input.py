@@ -34,7 +34,7 @@ def with_value(value):
 )
 def test_a_parameter_that_cannot_be_is_refused(parameters, sentence):
     with pytest.raises(ValueError, match=sentence):
-        CrispSegmenter(**QUICK | parameters).fit(IMAGES, LABELS)
+        CrispSegmenter.from_flat(**QUICK | parameters).fit(IMAGES, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_parameter_that_cannot_be_is_refused(parameters, sentence):
     ],
 )
 def test_images_and_labels_that_cannot_be_are_refused(images, labels, sentence):
-    model = CrispSegmenter(**QUICK)
+    model = CrispSegmenter.from_flat(**QUICK)
     if sentence is None:
         model.fit(images, labels)
         return
@@ -79,7 +79,7 @@ def test_images_and_labels_that_cannot_be_are_refused(images, labels, sentence):
 
 
 def test_masks_that_cannot_be_are_refused():
-    model = CrispSegmenter(**QUICK)
+    model = CrispSegmenter.from_flat(**QUICK)
     with pytest.raises(ValueError, match="mask must have one value for every pixel"):
         model.fit(IMAGES, LABELS, mask=np.ones((2, 2)))
     with pytest.raises(ValueError, match="mask must be True where"):
@@ -89,17 +89,20 @@ def test_masks_that_cannot_be_are_refused():
 
 
 def test_validation_that_cannot_be_is_refused():
-    model = CrispSegmenter(**QUICK)
+    model = CrispSegmenter.from_flat(**QUICK)
     with pytest.raises(ValueError, match="a pair"):
-        model.fit(IMAGES, LABELS, validation=IMAGES)
+        model.fit(IMAGES, LABELS, eval_set=IMAGES)
     with pytest.raises(ValueError, match="among the training classes"):
-        model.fit(IMAGES, LABELS, validation=(IMAGES, LABELS + 1))
+        model.fit(IMAGES, LABELS, eval_set=(IMAGES, LABELS + 1))
     with pytest.raises(ValueError, match="channels"):
-        model.fit(IMAGES, LABELS, validation=(IMAGES[..., None, None], LABELS))
+        model.fit(IMAGES, LABELS, eval_set=(IMAGES[..., None, None], LABELS))
 
 
 def test_images_of_other_channels_are_refused_when_predicting():
-    grey, colour = CrispSegmenter(**QUICK).fit(IMAGES, LABELS), CrispSegmenter(**QUICK).fit(*stack(2, channels=3))
+    grey, colour = (
+        CrispSegmenter.from_flat(**QUICK).fit(IMAGES, LABELS),
+        CrispSegmenter.from_flat(**QUICK).fit(*stack(2, channels=3)),
+    )
     for images in (IMAGES[..., None], [IMAGES[0][..., None]], IMAGES[0, 0]):
         with pytest.raises(ValueError, match="no axis for channels"):
             grey.predict(images)

@@ -7,7 +7,8 @@ from sklearn.base import clone
 import crisptree
 from crisptree import CrispTreeClassifier
 from crisptree.learning import loop as training_loop
-from crisptree.learning.engines import BACKENDS
+from crisptree.learning.engines import ENGINES
+from crisptree.targets.classification import Classes
 from tests.toys import clouds, plain_tree
 
 X, Y = clouds(80)
@@ -37,7 +38,7 @@ def repeated(weight=None):
 
 @pytest.mark.parametrize("changes", SETTINGS)
 def test_probabilities_equal_repeated_rows_with_their_weights(changes, monkeypatch):
-    monkeypatch.setattr(training_loop, "quickest", lambda *_: BACKENDS["torch"])
+    monkeypatch.setattr(training_loop, "select_engine", lambda *_: ENGINES["torch"])
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 80)
     soft = model(**changes).fit(X, P, weight)
     rows, labels, weights = repeated(weight)
@@ -56,14 +57,14 @@ def test_a_matrix_of_certain_rows_is_its_labels():
 
 def test_the_fitted_tree_is_any_classifiers(tmp_path):
     soft = model().fit(X, P)
-    assert soft.tree_.target == "classes"
+    assert soft.tree_.target == Classes(3)
     assert soft.classes_.tolist() == [0, 1, 2]
     assert soft.score(X, Y) > 0.9
     soft.save(tmp_path / "soft.crisp")
     again = crisptree.load(tmp_path / "soft.crisp")
     assert np.array_equal(again.predict_proba(X), soft.predict_proba(X))
     assert soft.explain(X[0]).steps
-    np.testing.assert_allclose(soft.cut(0).predict_proba(X[:1])[0], P.mean(axis=0))
+    np.testing.assert_allclose(soft.truncate(0).predict_proba(X[:1])[0], P.mean(axis=0))
 
 
 def test_columns_of_a_table_are_the_classes(tmp_path):
@@ -74,7 +75,7 @@ def test_columns_of_a_table_are_the_classes(tmp_path):
     assert np.array_equal(named.predict_proba(X), plain.predict_proba(X))
     named.save(tmp_path / "named.crisp")
     assert crisptree.load(tmp_path / "named.crisp").predict(X).tolist() == named.predict(X).tolist()
-    judged = model(early_stopping=True).fit(X, table, validation=(X, table[["b", "a", "c"]]))
+    judged = model(early_stopping=True).fit(X, table, eval_set=(X, table[["b", "a", "c"]]))
     assert judged.history_[-1].validation_score > 0.7
 
 
@@ -91,7 +92,7 @@ def test_a_class_without_any_probability_stays_a_class():
 @pytest.mark.parametrize("held", [Y, P])
 @pytest.mark.parametrize("labels", [Y, P])
 def test_validation_rows_may_have_labels_or_probabilities(labels, held):
-    fitted = model(early_stopping=True).fit(X, labels, validation=(X, held))
+    fitted = model(early_stopping=True).fit(X, labels, eval_set=(X, held))
     best = max(record.validation_score for record in fitted.history_ if record.phase == "finetune")
     truth = P if held is P and labels is P else np.eye(3)[held.argmax(axis=1) if held is P else held]
     expected = truth[np.arange(80), fitted.predict(X)].mean()
@@ -128,11 +129,11 @@ def test_probabilities_that_are_nearly_some_are_mended():
         (P, {}, {"class_weight": "balanced"}, "`class_weight` must be None where y are probabilities.*sample_weight"),
         (P, {}, {"grow": "oc1"}, "y must be one label per row for grow='oc1'"),
         (P, {}, {"algorithm": "non_greedy"}, "y must be one label per row for algorithm='non_greedy'"),
-        (P, {"validation": (X, P[:, :2])}, {}, r"a column for each of the training classes \[0, 1, 2\]; got 2 columns"),
-        (P, {"validation": (X, 2 * P)}, {}, "validation labels as a matrix must hold probabilities"),
-        (P, {"validation": (X, np.where(np.arange(80)[:, None] == 5, np.nan, P))}, {}, r"row 5 is \[nan, nan, nan\]"),
-        (Y, {"validation": (X, np.where(np.arange(80)[:, None] == 5, np.nan, P))}, {}, "validation labels .*row 5 is"),
-        (P, {"validation": (X[:3], P)}, {}, "inconsistent numbers of samples"),
+        (P, {"eval_set": (X, P[:, :2])}, {}, r"a column for each of the training classes \[0, 1, 2\]; got 2 columns"),
+        (P, {"eval_set": (X, 2 * P)}, {}, "validation labels as a matrix must hold probabilities"),
+        (P, {"eval_set": (X, np.where(np.arange(80)[:, None] == 5, np.nan, P))}, {}, r"row 5 is \[nan, nan, nan\]"),
+        (Y, {"eval_set": (X, np.where(np.arange(80)[:, None] == 5, np.nan, P))}, {}, "validation labels .*row 5 is"),
+        (P, {"eval_set": (X[:3], P)}, {}, "inconsistent numbers of samples"),
         (np.stack([Y, Y], axis=1), {}, {}, "1d array"),
         (np.eye(3, dtype=int)[Y], {}, {}, "1d array"),
         (np.eye(3, dtype=bool)[Y], {}, {}, "1d array"),
@@ -157,12 +158,12 @@ def test_column_names_that_cannot_be_sorted_are_refused_with_a_remedy():
 
 def test_what_is_left_open_is_chosen_by_the_likeliest_classes():
     quick = {"epochs": 3, "finetune_epochs": 3, "min_updates": 10, "random_state": 0}
-    tree = CrispTreeClassifier(**quick).fit(X, P)
-    assert tree.path_
-    assert "input_noise" in tree.chosen_
+    tree = CrispTreeClassifier.from_flat(**quick).fit(X, P)
+    assert tree.cv_results_
+    assert "input_noise" in tree.best_params_
     assert (tree.predict(X) == P.argmax(axis=1)).mean() > 0.8
 
 
 def test_probabilities_of_rows_that_judge_do_not_slow_down_a_fit_on_labels():
-    fitted = model(algorithm="non_greedy", nu=4.0).fit(X, Y, validation=(X, P))
+    fitted = model(algorithm="non_greedy", nu=4.0).fit(X, Y, eval_set=(X, P))
     assert fitted.history_[-1].validation_score is not None

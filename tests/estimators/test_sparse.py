@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import crisptree
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, TrainingOptions
 from crisptree.data.scaling import Scaling
 from crisptree.data.sparse import SparseRows
 from crisptree.inference import routing
@@ -63,8 +63,8 @@ def test_a_sparse_row_reaches_the_leaf_of_the_row_with_its_zeros(kernel, density
 
 @pytest.mark.parametrize("form", ["csr_matrix", "csc_matrix", "coo_array", "lil_matrix", "csr_array"])
 def test_every_format_gives_the_same_tree_and_answers_as_with_zeros(form):
-    model = CrispTreeClassifier(**PLAIN).fit(X[:200], Y[:200])
-    other = CrispTreeClassifier(**PLAIN).fit(getattr(sparse, form)(X[:200]), Y[:200])
+    model = CrispTreeClassifier.from_flat(**PLAIN).fit(X[:200], Y[:200])
+    other = CrispTreeClassifier.from_flat(**PLAIN).fit(getattr(sparse, form)(X[:200]), Y[:200])
     assert np.array_equal(model.tree_.weight, other.tree_.weight)
     assert model.score(X[200:], Y[200:]) > 0.8
     for ask in ("predict", "predict_proba", "apply", "soft_predict_proba"):
@@ -74,38 +74,40 @@ def test_every_format_gives_the_same_tree_and_answers_as_with_zeros(form):
 
 
 def test_a_fit_on_sparse_rows_chooses_by_itself():
-    model = CrispTreeClassifier(**QUICK).fit(X[:200], Y[:200])
-    assert {"input_noise", "l1", "max_depth", "shrinkage"} <= set(model.chosen_)
-    assert all(trial.values.get("split") != "axis" for trial in model.path_)
+    model = CrispTreeClassifier.from_flat(**QUICK).fit(X[:200], Y[:200])
+    assert {"input_noise", "l1", "max_depth", "shrinkage"} <= set(model.best_params_)
+    assert all(trial.values.get("split") != "axis" for trial in model.cv_results_)
     assert model.score(X[200:], Y[200:]) > 0.8
 
 
 def test_weights_soft_labels_validation_and_simplification_take_sparse_rows():
     weight = np.random.default_rng(0).integers(0, 3, 300)
-    weighted = CrispTreeClassifier(**PLAIN).fit(X, Y, weight)
+    weighted = CrispTreeClassifier.from_flat(**PLAIN).fit(X, Y, weight)
     assert weighted.score(X, Y) > 0.8
     soft = np.where(np.arange(2) == Y[:, None], 0.9, 0.1)
-    assert CrispTreeClassifier(**PLAIN).fit(X, soft).score(X, Y) > 0.8
-    judged = CrispTreeClassifier(**PLAIN, early_stopping=True).fit(X[:200], Y[:200], validation=(X[200:], Y[200:]))
+    assert CrispTreeClassifier.from_flat(**PLAIN).fit(X, soft).score(X, Y) > 0.8
+    judged = CrispTreeClassifier.from_flat(**PLAIN, early_stopping=True).fit(
+        X[:200], Y[:200], eval_set=(X[200:], Y[200:])
+    )
     assert judged.history_[-1].validation_score is not None
-    small = judged.simplified(X, Y, max_terms=9)
+    small = judged.simplify(X, Y, max_terms=9)
     assert np.count_nonzero(small.tree_.weight, axis=1).max() <= 9
     assert small.score(X, Y) > 0.6
 
 
 def test_a_warm_start_grows_a_sparse_tree_on():
     noisy = np.where(np.random.default_rng(0).random(300) < 0.3, 1 - Y, Y)
-    model = CrispTreeClassifier(**PLAIN | {"max_depth": 1, "l2": 0.1}, warm_start=True).fit(X, noisy)
+    model = CrispTreeClassifier.from_flat(**PLAIN | {"max_depth": 1, "l2": 0.1}, warm_start=True).fit(X, noisy)
     assert model.set_params(max_depth=2).fit(X, noisy).greedy_tree_.structure.depth == 2
 
 
 def test_texts_and_categories_work_as_they_come(tmp_path):
     texts = [" ".join(f"w{feature}" for feature in row.indices) for row in X]
-    model = make_pipeline(TfidfVectorizer(), CrispTreeClassifier(**PLAIN)).fit(texts[:200], Y[:200])
+    model = make_pipeline(TfidfVectorizer(), CrispTreeClassifier.from_flat(**PLAIN)).fit(texts[:200], Y[:200])
     assert model.score(texts[200:], Y[200:]) > 0.8
     categories = np.random.default_rng(0).integers(0, 9, (300, 4)).astype(str)
     labels = (categories[:, 0] < "4") ^ (categories[:, 1] == "0")
-    encoded = make_pipeline(OneHotEncoder(), CrispTreeClassifier(**PLAIN)).fit(categories, labels)
+    encoded = make_pipeline(OneHotEncoder(), CrispTreeClassifier.from_flat(**PLAIN)).fit(categories, labels)
     assert encoded.score(categories, labels) > 0.9
     tree = model[-1]
     tree.save(tmp_path / "m.crisp")
@@ -116,7 +118,7 @@ def test_texts_and_categories_work_as_they_come(tmp_path):
 
 def test_nothing_is_written_down_in_full(monkeypatch):
     monkeypatch.setattr(SparseRows, "dense", lambda self: pytest.fail("rows were written down"))
-    CrispTreeClassifier(**PLAIN).fit(X, Y).predict(X)
+    CrispTreeClassifier.from_flat(**PLAIN).fit(X, Y).predict(X)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_nothing_is_written_down_in_full(monkeypatch):
 )
 def test_what_needs_whole_rows_is_refused_with_a_remedy(parameters, message):
     with pytest.raises(ValueError, match=message) as error:
-        CrispTreeClassifier(**PLAIN | parameters).fit(X, Y)
+        CrispTreeClassifier.from_flat(**PLAIN | parameters).fit(X, Y)
     assert "X.toarray()" in str(error.value)
 
 
@@ -141,16 +143,16 @@ def test_sparse_values_that_are_not_finite_are_refused(value):
     broken = X.astype(np.float64)
     broken.data[7] = value
     with pytest.raises(ValueError, match=r"NaN|infinity"):
-        CrispTreeClassifier(**PLAIN).fit(broken, Y)
+        CrispTreeClassifier.from_flat(**PLAIN).fit(broken, Y)
     with pytest.raises(ValueError, match=r"NaN|infinity"):
-        CrispTreeClassifier(**PLAIN).fit(X, Y).predict(broken)
+        CrispTreeClassifier.from_flat(**PLAIN).fit(X, Y).predict(broken)
 
 
 def test_sparse_rows_of_another_width_or_scale_are_refused():
-    model = CrispTreeClassifier(**PLAIN).fit(X, Y)
+    model = CrispTreeClassifier.from_flat(**PLAIN).fit(X, Y)
     with pytest.raises(ValueError, match="119 features"):
         model.predict(X[:, :-1])
-    dense = CrispTreeClassifier(**PLAIN, warm_start=True).fit(X.toarray(), Y)
+    dense = CrispTreeClassifier.from_flat(**PLAIN, warm_start=True).fit(X.toarray(), Y)
     assert np.array_equal(dense.predict(X), dense.predict(X.toarray()))
     with pytest.raises(ValueError, match="trained on dense rows"):
         dense.set_params(max_depth=4).fit(X, Y)
@@ -158,15 +160,15 @@ def test_sparse_rows_of_another_width_or_scale_are_refused():
 
 @pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csc_matrix])
 def test_a_matrix_whose_indices_lie_outside_its_shape_is_refused(form):
-    model, broken = CrispTreeClassifier(**PLAIN).fit(X, Y), form(X, copy=True)
+    model, broken = CrispTreeClassifier.from_flat(**PLAIN).fit(X, Y), form(X, copy=True)
     broken.indices[3] = 1000
-    for ask in (lambda: CrispTreeClassifier(**PLAIN).fit(broken, Y), lambda: model.predict(broken)):
+    for ask in (lambda: CrispTreeClassifier.from_flat(**PLAIN).fit(broken, Y), lambda: model.predict(broken)):
         with pytest.raises(ValueError, match=r"indices fit its shape \(300, 120\)"):
             ask()
 
 
 def test_modules_ask_for_dense_rows():
-    model = CrispTreeClassifier(**QUICK | {"max_depth": 1}, split=lambda shape: torch.nn.Linear(120, 1)).fit(
+    model = CrispTreeClassifier.from_flat(**QUICK | {"max_depth": 1}, split=lambda shape: torch.nn.Linear(120, 1)).fit(
         X.toarray(), Y
     )
     with pytest.raises(ValueError, match="must be dense for a tree whose splits are modules"):
@@ -174,7 +176,9 @@ def test_modules_ask_for_dense_rows():
 
 
 def test_rows_without_any_values_and_matrices_with_one_row_are_rows():
-    model = CrispTreeClassifier(**PLAIN).fit(sparse.vstack([X, sparse.csr_matrix((5, 120))]), np.append(Y, [1] * 5))
+    model = CrispTreeClassifier.from_flat(**PLAIN).fit(
+        sparse.vstack([X, sparse.csr_matrix((5, 120))]), np.append(Y, [1] * 5)
+    )
     empty = sparse.csr_matrix((1, 120))
     assert np.array_equal(model.apply(empty), model.apply(np.zeros((1, 120))))
 
@@ -183,7 +187,7 @@ def test_a_sparse_fit_knows_the_ranges_of_the_rows_with_their_zeros():
     rng = np.random.default_rng(0)
     X = np.where(rng.random((60, 4)) < 0.4, rng.integers(1, 5, (60, 4)), 0).astype(np.float32)
     X[:, 3] = rng.normal(size=60) + 9
-    model = CrispTreeClassifier(max_depth=1, epochs=1, finetune_epochs=1, random_state=0)
+    model = CrispTreeClassifier(max_depth=1, training=TrainingOptions(epochs=1, finetune_epochs=1), random_state=0)
     seen = model.fit(sparse.csr_matrix(X), X[:, 0] > 0).tree_.statistics
     assert np.array_equal(seen.lowest, X.min(axis=0))
     assert np.array_equal(seen.highest, X.max(axis=0))

@@ -12,17 +12,19 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from crisptree import (
+    Batches,
     CrispForestClassifier,
     CrispForestRegressor,
     CrispSegmenter,
     CrispTreeClassifier,
     CrispTreeRegressor,
     StopTraining,
+    StreamError,
     TableEncoder,
+    TrainingOptions,
 )
-from crisptree.estimators import streaming
-from crisptree.learning.journal import Journal
-from crisptree.streams import Batches, StreamError
+from crisptree.persistence.checkpoints import CheckpointStore
+from crisptree.pipeline import batches as streaming
 from tests.toys import plain_tree
 
 LABELS = np.array(["no", "some", "yes"])
@@ -96,9 +98,11 @@ def test_a_fit_on_batches_is_the_same_every_time_and_for_any_batches():
 
 def test_what_is_left_open_is_chosen_on_some_of_the_rows():
     X, y = rows(1200)
-    learner = CrispTreeClassifier(max_depth=2, epochs=6, finetune_epochs=6, min_updates=60, random_state=0)
+    learner = CrispTreeClassifier(
+        max_depth=2, training=TrainingOptions(epochs=6, finetune_epochs=6, min_updates=60), random_state=0
+    )
     learner.fit(in_batches(X, y))
-    assert "input_noise" in learner.chosen_
+    assert "input_noise" in learner.best_params_
     assert learner.score(X, y) > 0.8
 
 
@@ -299,7 +303,7 @@ class Crash(BaseException):
 
 
 def test_a_fit_on_batches_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    source, keep, kept = in_batches(*rows(900)), Journal.keep, []
+    source, keep, kept = in_batches(*rows(900)), CheckpointStore.keep, []
     monkeypatch.setattr("os.fsync", lambda handle: None)
     quick = model(max_depth=2, min_updates=0)
     whole = quick.fit(source).tree_
@@ -311,7 +315,7 @@ def test_a_fit_on_batches_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
             raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "keep", crash)
+        patch.setattr(CheckpointStore, "keep", crash)
         with pytest.raises(Crash):
             quick.fit(source, checkpoint=tmp_path, checkpoint_every=0)
     again = quick.fit(source, checkpoint=tmp_path, resume=True).tree_
@@ -322,10 +326,10 @@ def test_a_fit_on_batches_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
 PROGRAM = """
 import resource, sys
 import numpy as np
-import crisptree.estimators.streaming
+import crisptree.pipeline.batches
 from pathlib import Path
 from tests.toys import plain_tree
-n_batches, n_rows, more, crisptree.estimators.streaming.VALUES_AT_ONCE = map(int, sys.argv[1:])
+n_batches, n_rows, more, crisptree.pipeline.batches.VALUES_AT_ONCE = map(int, sys.argv[1:])
 base = np.random.default_rng(0).standard_normal((n_rows, 100), dtype=np.float32)
 def one_pass(n_batches=n_batches):
     for number in range(n_batches):
@@ -370,7 +374,9 @@ def test_a_stump_with_a_bad_start_is_tried_again():
     batches = Batches.from_arrays(X, X[:, 0] + X[:, 1] > 0)
     given = {"split": "oblique", "l1": 0.03, "input_noise": 0.3, "shrinkage": 0.0, "max_depth": 2}
     given |= {"epochs": 3, "finetune_epochs": 1}
-    leaves = [CrispTreeClassifier(**given, random_state=seed).fit(batches).get_n_leaves() for seed in range(8)]
+    leaves = [
+        CrispTreeClassifier.from_flat(**given, random_state=seed).fit(batches).get_n_leaves() for seed in range(8)
+    ]
     assert min(leaves) > 1
 
 
@@ -399,7 +405,7 @@ def numbers(n=2000, seed=0):
 
 def number_tree(**more):
     given = {"split": "oblique", "l1": 0.0, "input_noise": 0.3, "shrinkage": 0.0, "steepness_step": 0.1, "max_depth": 3}
-    return CrispTreeRegressor(**given | {"epochs": 4, "finetune_epochs": 6, "random_state": 0} | more)
+    return CrispTreeRegressor.from_flat(**given | {"epochs": 4, "finetune_epochs": 6, "random_state": 0} | more)
 
 
 def test_a_tree_of_numbers_in_batches_is_as_good_as_one_of_arrays():

@@ -29,23 +29,25 @@ def named(values):
 
 
 FITS = {
-    "labels": lambda: CrispTreeClassifier(**QUICK).fit(X, LABELS),
-    "labels of type object": lambda: CrispTreeClassifier(**QUICK).fit(X, LABELS.astype(object)),
-    "labels of a forest": lambda: CrispForestClassifier(**QUICK, n_estimators=2).fit(X, LABELS),
-    "labels of batches": lambda: CrispTreeClassifier(**QUICK).fit(lambda: iter([(X, LABELS)])),
-    "classes of partial_fit": lambda: CrispTreeClassifier(**QUICK).partial_fit(
+    "labels": lambda: CrispTreeClassifier.from_flat(**QUICK).fit(X, LABELS),
+    "labels of type object": lambda: CrispTreeClassifier.from_flat(**QUICK).fit(X, LABELS.astype(object)),
+    "labels of a forest": lambda: CrispForestClassifier.from_flat(**QUICK, n_estimators=2).fit(X, LABELS),
+    "labels of batches": lambda: CrispTreeClassifier.from_flat(**QUICK).fit(lambda: iter([(X, LABELS)])),
+    "classes of partial_fit": lambda: CrispTreeClassifier.from_flat(**QUICK).partial_fit(
         X, np.full(60, "b"), classes=["a", "b", LONE]
     ),
     "labels of pixels": lambda: CrispSegmenter(max_depth=1, window=3).fit(
         X[:49].reshape(2, 7, 7), LABELS[:49].repeat(2).reshape(2, 7, 7)
     ),
-    "columns of probabilities": lambda: CrispTreeClassifier(**QUICK).fit(
+    "columns of probabilities": lambda: CrispTreeClassifier.from_flat(**QUICK).fit(
         X, frame([LONE, "b"], a=0.5 + 0.4 * IS_LARGE, b=0.5 - 0.4 * IS_LARGE)
     ),
-    "names of columns": lambda: CrispTreeClassifier(**QUICK).fit(frame([LONE, "b"]), IS_LARGE),
-    "names of columns of a table": lambda: CrispTreeClassifier(**QUICK).fit({LONE: X[:, 0], "b": X[:, 1]}, IS_LARGE),
-    "categories": lambda: CrispTreeClassifier(**QUICK).fit({"a": LABELS.tolist(), "b": X[:, 1]}, IS_LARGE),
-    "the name of y": lambda: CrispTreeClassifier(**QUICK).fit(X, named(IS_LARGE)),
+    "names of columns": lambda: CrispTreeClassifier.from_flat(**QUICK).fit(frame([LONE, "b"]), IS_LARGE),
+    "names of columns of a table": lambda: CrispTreeClassifier.from_flat(**QUICK).fit(
+        {LONE: X[:, 0], "b": X[:, 1]}, IS_LARGE
+    ),
+    "categories": lambda: CrispTreeClassifier.from_flat(**QUICK).fit({"a": LABELS.tolist(), "b": X[:, 1]}, IS_LARGE),
+    "the name of y": lambda: CrispTreeClassifier.from_flat(**QUICK).fit(X, named(IS_LARGE)),
     "an encoder": lambda: TableEncoder().fit({"a": LABELS.tolist()}),
 }
 
@@ -60,13 +62,13 @@ def test_a_fit_refuses_lone_surrogates(kind):
 
 def test_pairs_of_surrogates_are_characters():
     labels = np.where(IS_LARGE, "\N{GRINNING FACE}", "b")
-    assert set(CrispTreeClassifier(**QUICK).fit(X, labels).predict(X)) <= set(labels)
+    assert set(CrispTreeClassifier.from_flat(**QUICK).fit(X, labels).predict(X)) <= set(labels)
 
 
 @pytest.mark.parametrize("place", ["label", "feature", "column", "category"])
 def test_a_file_with_lone_surrogates_is_refused(place, tmp_path):
     table = {"a": np.where(IS_LARGE, "u", "v").tolist(), "b": X[:, 1]}
-    CrispTreeClassifier(**QUICK).fit(table, np.where(IS_LARGE, "yes", "no")).save(tmp_path / "x.crisp")
+    CrispTreeClassifier.from_flat(**QUICK).fit(table, np.where(IS_LARGE, "yes", "no")).save(tmp_path / "x.crisp")
     sections = read(tmp_path / "x.crisp", KNOWN).sections
     header, table = sections[ESTIMATOR].content, sections[PREPROCESSING].content
     if place == "label":

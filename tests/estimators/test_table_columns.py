@@ -44,7 +44,10 @@ def test_l1_keeps_or_drops_the_features_of_a_column_together():
 
 def test_rows_that_are_no_table_have_no_groups():
     X, y = clouds(60)
-    alone, given = plain_tree(**SMALL, l1=0.01).fit(X, y), plain_tree(**SMALL, l1=0.01, categorical=None).fit(X, y)
+    alone, given = (
+        plain_tree(**SMALL, l1=0.01).fit(X, y),
+        plain_tree(**SMALL, l1=0.01, categorical_features=None).fit(X, y),
+    )
     assert np.array_equal(alone.tree_.weight, given.tree_.weight)
 
 
@@ -202,13 +205,16 @@ def test_parameters_name_columns_by_their_labels_where_these_are_numbers():
     X, y = clouds(80, n_features=3, n_classes=2)
     frame = pd.DataFrame(X, columns=[3, 2, 1])
     for sign in (1, -1):
-        model = plain_tree(**SMALL, signs={3: sign}).fit(frame, y)
+        model = plain_tree(**SMALL, sign_cst={3: sign}).fit(frame, y)
         assert (sign * model.tree_.weight[:, 0] >= 0).all()
-    with pytest.raises(ValueError, match=r"`signs` must name columns of X; got 0\. They are 3, 2, 1\."):
-        plain_tree(**SMALL, signs={0: 1}).fit(frame, y)
+    with pytest.raises(ValueError, match=r"`sign_cst` must name columns of X; got 0\. They are 3, 2, 1\."):
+        plain_tree(**SMALL, sign_cst={0: 1}).fit(frame, y)
     whole = frame.round().astype(int)
     assert TableEncoder(categorical=[3]).fit(whole).preprocessing_.columns[0].kind == "category"
-    assert plain_tree(**SMALL, categorical=[1]).fit(whole, y).encoder_.preprocessing_.columns[2].kind == "category"
+    assert (
+        plain_tree(**SMALL, categorical_features=[1]).fit(whole, y).encoder_.preprocessing_.columns[2].kind
+        == "category"
+    )
     with pytest.raises(TableError, match=r"`drop` must name columns of X, '?3'?, '?2'?, '?1'?; got 0"):
         TableEncoder(drop=[0]).fit(whole)
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import crisptree
-from crisptree import CrispTreeClassifier, TableEncoder, explain, export
+from crisptree import CrispTreeClassifier, TableEncoder, TrainingOptions, explain, export
 from crisptree.datasets import make_churn
 from crisptree.inspection import view_model
 from crisptree.plots import plot_tree
@@ -115,7 +115,7 @@ def test_importances_are_those_of_the_columns(model):
     assert shares.sum() == pytest.approx(1)
     assert shares[0] == pytest.approx(inside[:3].sum())
     assert np.array_equal(explain.feature_importances(model), shares)
-    dropping = plain_tree(**SMALL, categorical=TableEncoder(drop=["region"])).fit(*churn())
+    dropping = plain_tree(**SMALL, categorical_features=TableEncoder(drop=["region"])).fit(*churn())
     assert dropping.feature_importances_[1] == 0
     assert dropping.feature_names_in_.tolist() == COLUMNS
 
@@ -160,9 +160,9 @@ def test_a_saved_model_takes_the_table_again(model, tmp_path):
     rows, labels = with_holes()
     plain_tree(**SMALL).fit(rows, labels).save(tmp_path / "n.crisp")
     assert crisptree.load(tmp_path / "n.crisp").score(rows, labels) == 1
-    listed = plain_tree(**SMALL, categorical=["calls"]).fit(X, y)
+    listed = plain_tree(**SMALL, categorical_features=["calls"]).fit(X, y)
     listed.save(tmp_path / "o.crisp")
-    assert tuple(crisptree.load(tmp_path / "o.crisp").categorical) == ("calls",)
+    assert tuple(crisptree.load(tmp_path / "o.crisp").flat_parameters()["categorical_features"]) == ("calls",)
 
 
 def test_a_model_of_the_command_line_takes_the_frame_it_was_trained_on(tmp_path):
@@ -194,12 +194,17 @@ def test_the_rest_of_the_interface_takes_tables_too(model):
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict(X), model.predict(X))
     assert not hasattr(clone(model), "encoder_")
-    for twin in (model.greedy(), model.cut(1), model.pruned(0.01), model.simplified(X, y, max_terms=3, epochs=1)):
+    for twin in (
+        model.before_finetuning(),
+        model.truncate(1),
+        model.prune(0.01),
+        model.simplify(X, y, max_terms=3, epochs=1),
+    ):
         assert twin.predict(X).shape == (300,)
         assert twin.n_features_in_ == 7
     assert model.soft_predict_proba(X).shape == (300, 2)
     assert model.decision_path(X).shape[0] == 300
-    judged = plain_tree(**SMALL, early_stopping=True).fit(X[:200], y[:200], validation=(X[200:], y[200:]))
+    judged = plain_tree(**SMALL, early_stopping=True).fit(X[:200], y[:200], eval_set=(X[200:], y[200:]))
     assert judged.history_[-1].validation_score is not None
     assert judged.fit(*clouds(60)).n_features_in_ == clouds(60)[0].shape[1]
     assert not hasattr(judged, "encoder_")
@@ -238,22 +243,22 @@ def test_tables_train_on_probabilities_and_are_distilled_without_copies():
 def test_numbers_may_be_named_as_categories():
     X, y = with_holes()
     X = np.column_stack([X[:, 1], np.arange(200) % 4])
-    by_place = plain_tree(**SMALL, categorical=[1]).fit(X, np.isin(X[:, 1], (0, 3)))
+    by_place = plain_tree(**SMALL, categorical_features=[1]).fit(X, np.isin(X[:, 1], (0, 3)))
     assert by_place.encoder_.get_feature_names_out().tolist() == ["x0", "x1=0", "x1=1", "x1=2", "x1=3"]
     frame = pd.DataFrame(X, columns=["a", "b"])
-    assert plain_tree(**SMALL, categorical=["b"]).fit(frame, y).tree_.n_features == 5
+    assert plain_tree(**SMALL, categorical_features=["b"]).fit(frame, y).tree_.n_features == 5
     with pytest.raises(ValueError, match=r"`categorical` must name columns of X; there is no 'B' among 'a', 'b'"):
-        plain_tree(**SMALL, categorical=["B"]).fit(frame, y)
-    with pytest.raises(ValueError, match="`categorical` must be 'auto', None, a list of columns or a TableEncoder"):
-        plain_tree(**SMALL, categorical="a").fit(frame, y)
+        plain_tree(**SMALL, categorical_features=["B"]).fit(frame, y)
+    with pytest.raises(ValueError, match="`categorical_features` must be 'auto', None, a list of columns"):
+        plain_tree(**SMALL, categorical_features="a").fit(frame, y)
 
 
 def test_none_refuses_all_but_finite_numbers():
     X, y = churn()
-    with pytest.raises(ValueError, match=r"column 'plan' must hold finite numbers; row 0 has '.*`categorical`"):
-        plain_tree(**SMALL, categorical=None).fit(X, y)
+    with pytest.raises(ValueError, match=r"column 'plan' must hold finite numbers; row 0 .*`categorical_features`"):
+        plain_tree(**SMALL, categorical_features=None).fit(X, y)
     with pytest.raises(ValueError, match=r"X: column 'satisfaction' must hold finite numbers; row .* has none \(NaN\)"):
-        plain_tree(**SMALL, categorical=None).fit(X[["months", "satisfaction"]], y)
+        plain_tree(**SMALL, categorical_features=None).fit(X[["months", "satisfaction"]], y)
 
 
 @pytest.mark.parametrize("categorical", ["auto", None])
@@ -261,7 +266,7 @@ def test_none_refuses_all_but_finite_numbers():
 def test_dates_alone_are_not_taken_for_numbers(categorical, form):
     days = form({"day": pd.Series(pd.date_range("2020-01-01", periods=40))})
     with pytest.raises(ValueError, match=r"column '(day|x0)' .*holds dates.*a weekday"):
-        plain_tree(**SMALL, categorical=categorical).fit(days, np.arange(40) % 2)
+        plain_tree(**SMALL, categorical_features=categorical).fit(days, np.arange(40) % 2)
     numbers = plain_tree(**SMALL).fit(np.arange(40.0)[:, None], np.arange(40) % 2)
     with pytest.raises(ValueError, match="dates"):
         numbers.predict(days)
@@ -271,7 +276,7 @@ def test_ids_and_dates_are_refused_together_with_what_to_do():
     frame = pd.DataFrame(make_churn(60))
     with pytest.raises(ValueError, match="X has 2 columns that cannot be used") as error:
         CrispTreeClassifier().fit(frame[["customer_id", "joined", "plan"]], frame["churned"])
-    assert str(error.value).endswith("categorical=TableEncoder(drop=['customer_id', 'joined'])).")
+    assert str(error.value).endswith("categorical_features=TableEncoder(drop=['customer_id', 'joined'])).")
 
 
 @pytest.mark.parametrize("hole", [None, np.nan, pd.NA])
@@ -289,22 +294,24 @@ def test_constraints_name_columns_of_the_table_and_hold_the_features_that_they_b
     age[:10] = np.nan
     frame = pd.DataFrame({"plan": plan, "age": age, "visits": rng.normal(size=120)})
     y = (np.nan_to_num(age) + (plan == "more") - frame["visits"] > 0.5).astype(int)
-    model = plain_tree(max_depth=2, epochs=5, finetune_epochs=5, random_state=0, signs={"age": -1, "visits": 1})
+    model = plain_tree(max_depth=2, epochs=5, finetune_epochs=5, random_state=0, sign_cst={"age": -1, "visits": 1})
     weights = model.fit(frame, y).tree_.weight
     names = model.encoder_.preprocessing_.feature_names
     assert (weights[:, names.index("age")] <= 0).all()
     assert (weights[:, names.index("visits")] >= 0).all()
-    model.set_params(signs=None, apart=[["plan", "age"], ["visits"]]).fit(frame, y)
+    model.set_params(sign_cst=None, interaction_cst=[["plan", "age"], ["visits"]]).fit(frame, y)
     used = model.tree_.weight != 0
     mine = [name != "visits" for name in names]
     assert not (used[:, mine].any(axis=1) & used[:, names.index("visits")]).any()
     with pytest.raises(ValueError, match="'plan' is a category"):
-        model.set_params(signs={"plan": 1}, apart=None).fit(frame, y)
+        model.set_params(sign_cst={"plan": 1}, interaction_cst=None).fit(frame, y)
 
 
 def test_whole_numbers_with_holes_stay_whole_in_the_nearest_change():
     X, y = pd.DataFrame(make_churn()).drop(columns=["customer_id", "joined", "churned"])[:200], make_churn()["churned"]
-    model = CrispTreeClassifier(max_depth=2, epochs=3, finetune_epochs=3, random_state=0).fit(X, y[:200])
+    model = CrispTreeClassifier(max_depth=2, training=TrainingOptions(epochs=3, finetune_epochs=3), random_state=0).fit(
+        X, y[:200]
+    )
     feature = model.encoder_.preprocessing_.feature_names.index("satisfaction")
     seen = model.tree_.statistics
     assert seen.whole[feature]
@@ -315,11 +322,13 @@ def test_whole_numbers_with_holes_stay_whole_in_the_nearest_change():
 def test_a_loaded_model_is_fitted_again_with_the_encoder_that_it_was_given(tmp_path):
     table = {"age": [41, 12, 30] * 20, "secret": list(range(60)), "plan": ["a", "b", "a"] * 20}
     encoder = TableEncoder(drop=["secret"], missing=["?"], max_categories=7)
-    model = plain_tree(max_depth=1, epochs=2, finetune_epochs=2, categorical=encoder).fit(table, [0, 1, 0] * 20)
+    model = plain_tree(max_depth=1, epochs=2, finetune_epochs=2, categorical_features=encoder).fit(
+        table, [0, 1, 0] * 20
+    )
     model.save(tmp_path / "x.crisp")
     again = crisptree.load(tmp_path / "x.crisp")
-    assert list(again.categorical.drop) == ["secret"]
-    assert again.categorical.max_categories == 7
+    assert list(again.flat_parameters()["categorical_features"].drop) == ["secret"]
+    assert again.flat_parameters()["categorical_features"].max_categories == 7
     assert "secret" not in clone(again).fit(table, [0, 1, 0] * 20).encoder_.preprocessing_.feature_names
 
 
@@ -352,6 +361,6 @@ def test_what_is_no_table_is_refused_in_words(X, words):
 
 def test_a_sign_of_a_column_that_is_left_out_is_refused():
     table = {"age": [41, 12, 30] * 20, "plan": ["a", "b", "a"] * 20, "fee": [1.0, 2.0, 3.0] * 20}
-    model = CrispTreeClassifier(categorical=TableEncoder(drop=["age"]), signs={"age": 1})
+    model = CrispTreeClassifier(categorical_features=TableEncoder(drop=["age"]), sign_cst={"age": 1})
     with pytest.raises(ValueError, match="'age' is left out"):
         model.fit(table, [0, 1, 0] * 20)

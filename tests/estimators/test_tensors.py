@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from crisptree import CrispForestRegressor, CrispPixelRegressor, CrispTreeClassifier, CrispTreeRegressor
-from crisptree.streams import Batches
+from crisptree.data.batches import Batches
 from tests.toys import clouds, ridges
 
 QUICK = {"max_depth": 2, "epochs": 4, "finetune_epochs": 4, "min_updates": 10, "input_noise": 0.5, "l1": 0.0}
-QUICK |= {"random_state": 0, "split": "oblique", "shrinkage": 0.0}
+QUICK |= {"random_state": 0, "split": "oblique"}
 X, CLASSES = clouds(80)
 NUMBERS = ridges(80, n_features=X.shape[1])[1]
 WEIGHT = 1.0 + np.arange(80) % 2
@@ -21,8 +21,8 @@ def with_gradient(values):
 
 def test_a_classifier_takes_tensors_that_require_a_gradient():
     held = X[:20], CLASSES[:20]
-    expected = CrispTreeClassifier(**QUICK).fit(X, CLASSES, WEIGHT, validation=held)
-    model = CrispTreeClassifier(**QUICK)
+    expected = CrispTreeClassifier.from_flat(**QUICK).fit(X, CLASSES, WEIGHT, eval_set=held)
+    model = CrispTreeClassifier.from_flat(**QUICK)
     model.fit(with_gradient(X), with_gradient(CLASSES), with_gradient(WEIGHT), tuple(map(with_gradient, held)))
     assert np.array_equal(model.predict_proba(with_gradient(X)), expected.predict_proba(X))
     assert model.score(with_gradient(X), CLASSES, WEIGHT) == expected.score(X, CLASSES, WEIGHT)
@@ -35,17 +35,17 @@ def test_a_classifier_takes_tensors_that_require_a_gradient():
 @pytest.mark.parametrize(("kind", "more"), [(CrispTreeRegressor, {}), (CrispForestRegressor, {"n_estimators": 2})])
 def test_regressors_take_tensors_that_require_a_gradient(kind, more):
     held = X[:20], NUMBERS[:20]
-    expected = kind(**QUICK, **more).fit(X, NUMBERS, WEIGHT, validation=held)
+    expected = kind.from_flat(**QUICK, **more).fit(X, NUMBERS, WEIGHT, eval_set=held)
     given = map(with_gradient, (X, NUMBERS, WEIGHT))
-    model = kind(**QUICK, **more).fit(*given, validation=tuple(map(with_gradient, held)))
+    model = kind.from_flat(**QUICK, **more).fit(*given, eval_set=tuple(map(with_gradient, held)))
     assert np.array_equal(model.predict(with_gradient(X)), expected.predict(X))
     found = model.score(with_gradient(X), with_gradient(NUMBERS), with_gradient(WEIGHT))
     assert found == expected.score(X, NUMBERS, WEIGHT)
 
 
 def test_batches_take_tensors_that_require_a_gradient():
-    expected = CrispTreeRegressor(**QUICK).fit(Batches.from_arrays(X, NUMBERS, WEIGHT))
-    model = CrispTreeRegressor(**QUICK).fit(lambda: iter([tuple(map(with_gradient, (X, NUMBERS, WEIGHT)))]))
+    expected = CrispTreeRegressor.from_flat(**QUICK).fit(Batches.from_arrays(X, NUMBERS, WEIGHT))
+    model = CrispTreeRegressor.from_flat(**QUICK).fit(lambda: iter([tuple(map(with_gradient, (X, NUMBERS, WEIGHT)))]))
     assert np.array_equal(model.predict(X), expected.predict(X))
 
 
@@ -56,7 +56,7 @@ def test_images_may_be_tensors_that_require_a_gradient():
     for given in (with_gradient(images), [with_gradient(image) for image in images]):
         model = CrispPixelRegressor(**parameters).fit(given, given)
         assert np.array_equal(np.stack(list(model.predict(given))), expected.predict(images))
-    rows = CrispTreeRegressor(**QUICK).fit([with_gradient(image) for image in images], [0.0, 1.0])
+    rows = CrispTreeRegressor.from_flat(**QUICK).fit([with_gradient(image) for image in images], [0.0, 1.0])
     assert rows.image_shape_ == (10, 10)
 
 
@@ -79,6 +79,6 @@ class OnDevice:
 
 
 def test_rows_on_a_device_are_predicted_on_the_cpu():
-    model = CrispTreeClassifier(**QUICK).fit(X, CLASSES)
+    model = CrispTreeClassifier.from_flat(**QUICK).fit(X, CLASSES)
     for method in (model.apply, model.predict, model.predict_proba, model.predict_log_proba):
         assert np.array_equal(method(OnDevice(X)), method(X))

@@ -47,5 +47,5 @@ def test_rows_that_are_all_alike_stay_one_leaf_and_other_limits_hold():
 def test_a_forest_without_a_depth_limit_learns_its_rows_by_heart():
     X, rng = noise(80)
     y = rng.integers(2, size=len(X))
-    settled = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "shrinkage": 0.0, "bootstrap": False}
-    assert CrispForestClassifier(n_estimators=2, **settled, **UNLIMITED).fit(X, y).score(X, y) == 1.0
+    settled = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "bootstrap": False}
+    assert CrispForestClassifier.from_flat(n_estimators=2, **settled, **UNLIMITED).fit(X, y).score(X, y) == 1.0

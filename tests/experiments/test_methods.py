@@ -15,7 +15,7 @@ def test_a_parameter_that_came_later_stands_in_a_cell_only_where_it_changes_the_
 @pytest.mark.parametrize("name", methods.RIVALS)
 def test_rivals_keep_the_settings_of_their_cells(name):
     model = methods.rival(name, depth=4, epochs=3, seed=0, bounded=methods.Bounded(1.0))
-    assert (model.learning_rate, model.learning_rate_decay) == (0.02, "none")
+    assert (model.flat_parameters()["learning_rate"], model.flat_parameters()["learning_rate_decay"]) == (0.02, "none")
 
 
 def test_a_new_parameter_makes_no_finished_cell_run_again():

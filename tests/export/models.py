@@ -49,7 +49,7 @@ def of_table(n=400, labels=None, **changes):
     if labels is not None:
         y = np.where(y == "yes", labels[0], labels[1])
     parameters = {"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
-    return CrispTreeClassifier(**parameters | QUICK | changes).fit(columns, y), columns
+    return CrispTreeClassifier.from_flat(**parameters | QUICK | changes).fit(columns, y), columns
 
 
 def rough_rows(model, n=20_000, seed=1):
@@ -72,7 +72,7 @@ def of_numbers(estimator=CrispTreeRegressor, n_outputs=1, n_features=35, **param
     X = np.random.default_rng(0).normal(size=(300, n_features)).astype(np.float32)
     bent = X[:, 0] + X[:, 1] * (X[:, 2] > 0)
     y = 1000 * np.stack([bent, X[:, 2] * X[:, 3]], axis=1)[:, :n_outputs]
-    return estimator(**parameters).fit(X, y[:, 0] if n_outputs == 1 else y), X
+    return estimator.from_flat(**parameters).fit(X, y[:, 0] if n_outputs == 1 else y), X
 
 
 PROGRAMS = {"js": ("node", "Node.js is not installed"), "c": ("cc", "needs a C compiler")}

@@ -35,7 +35,7 @@ int main(int count, char **words)
     FILE *file = fopen(words[count - 1], "rb");
     int i;
     if (file == 0 || fread(rows, sizeof(rows), 1, file) != 1) return 1;
-    if (crisptree_ask(rows[0], {n}, leaves, classes, says) != 0) return 2;
+    if (crisptree_predict_rows(rows[0], {n}, leaves, classes, says) != 0) return 2;
     fclose(file);
     for (i = 0; i < {n}; ++i) printf("%d %d\\n", (int)leaves[i], (int)classes[i]);
     return 0;
@@ -56,9 +56,9 @@ def asked(command, text, X, folder, n_outputs):
     """The leaf and the class of every row, as a program of its own says them; a single tree without an encoder."""
     header = ParsedHeader.of(text)
     (folder / f"{header.name}.h").write_text(text, encoding="ascii")
-    words = {"given": header.given, "n": len(X), "width": X.shape[1], "trees": 1, "outputs": n_outputs}
+    words = {"given": header.input_type, "n": len(X), "width": X.shape[1], "trees": 1, "outputs": n_outputs}
     (folder / "main.c").write_text(header.driver(1) + MAIN.format(**words))
-    np.ascontiguousarray(X).astype(DTYPES[header.given]).tofile(folder / "rows")
+    np.ascontiguousarray(X).astype(DTYPES[header.input_type]).tofile(folder / "rows")
     program = folder / "program"
     built = [command[0], *STRICT, *command[1:], str(folder / "main.c"), "-o", str(program)]
     result = subprocess.run(built, capture_output=True, text=True, check=False)

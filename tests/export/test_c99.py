@@ -9,10 +9,10 @@ from sklearn.datasets import load_digits
 
 from crisptree import export
 from crisptree.export import ExportError, Portable
-from crisptree.export.agreement import encode_rows
 from crisptree.export.c99 import render, run
 from crisptree.export.c99.header import DeviceCost, make_header
 from crisptree.export.c99.quantization import quantize
+from crisptree.export.formats import encode_rows
 from crisptree.structure import TreeStructure
 from tests.export import programs
 from tests.export.models import HOSTILE, HOSTILE_COLUMNS, numbers, of_table, rough_rows, thresholds
@@ -279,7 +279,7 @@ def test_limits_are_kept_or_the_model_is_refused(digits):
     model, _ = digits
     costs = DeviceCost.of(Portable.of(model), make_header(Portable.of(model), "model", "int8", "auto"))
     assert export.c(model, integer="int8", max_flash=costs.flash, max_stack=costs.stack)
-    with pytest.raises(ExportError, match=r"at most `max_flash` = 2,000 bytes; it takes .*simplified"):
+    with pytest.raises(ExportError, match=r"at most `max_flash` = 2,000 bytes; it takes .*simplify"):
         export.c(model, integer="int8", max_flash=2000)
     with pytest.raises(ExportError, match="at most `max_stack` = 10 bytes"):
         export.c(model, max_stack=10)

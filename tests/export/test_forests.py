@@ -7,12 +7,12 @@ import pytest
 import crisptree
 from crisptree import CrispForestClassifier, export
 from crisptree.export import ExportError, Portable
-from crisptree.export.agreement import compare, encode_rows
+from crisptree.export.formats import compare, encode_rows
 from crisptree.export.sql_statement import ROW, fill_table, read_predictions
 from tests.export.models import HOSTILE, QUICK, table
 from tests.toys import clouds
 
-PLAIN = {"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
+PLAIN = {"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0}
 
 
 @functools.cache
@@ -20,13 +20,15 @@ def forest(n_estimators=3, **changes):
     """(forest, rows)"""
     X, y = clouds(300, n_features=40, n_classes=4)
     y = np.array(HOSTILE[:4])[y]
-    return CrispForestClassifier(n_estimators=n_estimators, **PLAIN | QUICK | {"max_depth": 3} | changes).fit(X, y), X
+    return CrispForestClassifier.from_flat(n_estimators=n_estimators, **PLAIN | QUICK | {"max_depth": 3} | changes).fit(
+        X, y
+    ), X
 
 
 @functools.cache
 def forest_of_a_table():
     columns, y = table()
-    model = CrispForestClassifier(n_estimators=3, **PLAIN | QUICK | {"max_depth": 3})
+    model = CrispForestClassifier.from_flat(n_estimators=3, **PLAIN | QUICK | {"max_depth": 3})
     return model.fit(columns, y), columns
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from crisptree import export
 from crisptree.export import ExportError
-from crisptree.export.agreement import Predictions
-from crisptree.export.formats import FEATURES, FORMATS, ExportFormat, support_table
-from crisptree.export.thresholds import find_split_threshold
+from crisptree.export.formats import FEATURES, FORMATS, ExportFormat, Predictions, support_table
+from crisptree.export.portable import find_split_threshold
 from tests.export.models import numbers, thresholds
 
 PAGE = Path(__file__).parents[2] / "docs" / "export" / "index.md"
@@ -52,9 +51,7 @@ def test_a_new_format_is_a_module_and_an_entry(monkeypatch):
         return Predictions.of(leaves, outputs, outputs.argmax(axis=1), range(len(portable.classes)))
 
     monkeypatch.setitem(sys.modules, "crisptree.export.stump", SimpleNamespace(render=render, run=run))
-    stump = ExportFormat(
-        "stump", "a stump", (".json",), "stump", "nothing", unsupported={"oblique": "Train thresholds."}
-    )
+    stump = ExportFormat("stump", "a stump", (".json",), "stump", unsupported={"oblique": "Train thresholds."})
     monkeypatch.setitem(FORMATS, "stump", stump)
     model, X = numbers(split="axis", grow="axis_aligned", finetune_epochs=0, max_depth=1)
     agreement = export.check(model, X, "stump")

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from crisptree import CrispTreeClassifier, explain, export
-from crisptree.export.html import encode_png
+from crisptree.export.rules import encode_png
 from tests.inspection.models import STRANGE, fitted
 from tests.toys import plain_tree
 

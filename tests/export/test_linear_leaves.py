@@ -9,17 +9,17 @@ from crisptree.export.c99.header import DeviceCost, make_header
 from tests.export import programs
 from tests.export.models import QUICK, of_numbers, skip_unless_it_runs, table
 
-MODELS = QUICK | {"leaves": "linear", "max_depth": 2}
+MODELS = QUICK | {"leaf_model": "linear", "max_depth": 2}
 
 
 def classes_of_a_table():
     columns, y = table(300)
-    return CrispTreeClassifier(**MODELS).fit(columns, y), columns
+    return CrispTreeClassifier.from_flat(**MODELS).fit(columns, y), columns
 
 
 def three_classes():
     X = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)
-    return CrispTreeClassifier(**MODELS).fit(X, np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5])), X
+    return CrispTreeClassifier.from_flat(**MODELS).fit(X, np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5])), X
 
 
 KINDS = {
@@ -67,7 +67,7 @@ def test_every_row_gets_the_answer_of_its_leafs_model(kind, to):
 def test_where_linear_leaves_cannot_go_they_are_refused():
     model, _ = made("three classes")
     for to, options in (("sql", {}), ("c", {"integer": "int8"})):
-        with pytest.raises(ExportError, match="leaves='constant'"):
+        with pytest.raises(ExportError, match="leaf_model='constant'"):
             export.write(model, to, **options)
 
 

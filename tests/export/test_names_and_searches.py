@@ -19,14 +19,14 @@ def rows(n=80):
 @pytest.mark.parametrize("name", ["probability of yes", "Probability of NO", "crisptree_leaf", "crisptree_node_3"])
 def test_sql_refuses_columns_that_are_called_like_its_own(name):
     X, y = rows()
-    model = CrispTreeClassifier(**PLAIN, random_state=0).fit(pd.DataFrame(X, columns=[name, "k", "z"]), y)
+    model = CrispTreeClassifier.from_flat(**PLAIN, random_state=0).fit(pd.DataFrame(X, columns=[name, "k", "z"]), y)
     with pytest.raises(export.ExportError, match="statement's own"):
         export.sql(model)
 
 
 def test_sql_refuses_classes_that_a_database_takes_for_one():
     X, y = rows()
-    model = CrispTreeClassifier(**PLAIN, random_state=0).fit(X, np.where(y == "no", "Yes", y))
+    model = CrispTreeClassifier.from_flat(**PLAIN, random_state=0).fit(X, np.where(y == "no", "Yes", y))
     with pytest.raises(export.ExportError, match="upper and lower case"):
         export.sql(model)
 
@@ -34,8 +34,10 @@ def test_sql_refuses_classes_that_a_database_takes_for_one():
 @pytest.mark.parametrize("to", ["sql", "json"])
 def test_the_best_model_of_a_search_is_exported(to):
     X, y = rows()
-    number = GridSearchCV(CrispTreeRegressor(**PLAIN, random_state=0), {"max_depth": [1]}, cv=2).fit(X, X[:, 0])
-    forest = CrispForestClassifier(**PLAIN, n_estimators=2, random_state=0)
+    number = GridSearchCV(CrispTreeRegressor.from_flat(**PLAIN, random_state=0), {"max_depth": [1]}, cv=2).fit(
+        X, X[:, 0]
+    )
+    forest = CrispForestClassifier.from_flat(**PLAIN, n_estimators=2, random_state=0)
     for search in (number, GridSearchCV(forest, {"max_depth": [1]}, cv=2).fit(X, y)):
         assert export.check(search, X, to).holds
 
@@ -43,7 +45,7 @@ def test_the_best_model_of_a_search_is_exported(to):
 def test_trees_of_a_forest_know_how_its_tables_are_encoded():
     X, y = rows()
     table = pd.DataFrame({"size": X[:, 0], "kind": np.where(X[:, 1] > 0, "a", "b")})
-    forest = CrispForestClassifier(**PLAIN, n_estimators=2, random_state=0).fit(table, y)
+    forest = CrispForestClassifier.from_flat(**PLAIN, n_estimators=2, random_state=0).fit(table, y)
     from crisptree.inspection.model_view import strip_encoder
 
     assert strip_encoder(forest).tree(0).preprocessing_ is forest.encoder_.preprocessing_
@@ -51,6 +53,6 @@ def test_trees_of_a_forest_know_how_its_tables_are_encoded():
 
 def test_what_looks_at_one_tree_says_so_of_a_forest():
     X, y = rows()
-    forest = CrispForestClassifier(**PLAIN, n_estimators=2, random_state=0).fit(X, y)
+    forest = CrispForestClassifier.from_flat(**PLAIN, n_estimators=2, random_state=0).fit(X, y)
     with pytest.raises(TypeError, match=r"needs a single tree; got a CrispForestClassifier.*tree\(0\)"):
         export.text(forest)

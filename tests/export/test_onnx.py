@@ -5,7 +5,7 @@ import pytest
 
 from crisptree import CrispTreeClassifier, export
 from crisptree.export import ExportError, Portable
-from crisptree.export.agreement import encode_rows
+from crisptree.export.formats import encode_rows
 from crisptree.export.onnx_graph import FORMS, render, run
 from crisptree.structure import TreeStructure
 from tests.export.models import HOSTILE, numbers, of_table, rough_rows, thresholds
@@ -149,7 +149,7 @@ def test_networks_of_all_splits_are_computed_side_by_side():
     X[::3, :, :8] += 100
     y = (np.arange(120) % 2) + 2 * (np.arange(120) % 3 == 0)
     quick = {"max_depth": 2, "epochs": 2, "finetune_epochs": 1, "min_updates": 2, "shrinkage": 0.0}
-    model = CrispTreeClassifier(split="conv", image_shape=(17, 16, 2), random_state=0, **quick).fit(
+    model = CrispTreeClassifier.from_flat(split="conv", image_shape=(17, 16, 2), random_state=0, **quick).fit(
         X.reshape(120, -1), y
     )
     for form in ("matrix", "ensemble"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crisptree import CrispTreeRegressor, export
-from crisptree.export.agreement import Predictions, compare, predict_with_model, sensitive_rows
+from crisptree.export.formats import Predictions, compare, predict_with_model, sensitive_rows
 from tests.export.models import QUICK, numbers, skip_unless_it_runs
 
 N = 300
@@ -29,7 +29,9 @@ def hyperplanes():
 @cache
 def linear_leaves():
     X = rows_with_huge_ones(5)
-    return CrispTreeRegressor(**QUICK | {"max_depth": 1}, leaves="linear").fit(X[:N], 1000 * X[:N, 0] - X[:N, 1]), X
+    return CrispTreeRegressor.from_flat(**QUICK | {"max_depth": 1}, leaf_model="linear").fit(
+        X[:N], 1000 * X[:N, 0] - X[:N, 1]
+    ), X
 
 
 @pytest.mark.parametrize(

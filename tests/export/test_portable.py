@@ -4,9 +4,9 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
 import crisptree
-from crisptree import CrispSegmenter, TableEncoder, export
+from crisptree import CrispSegmenter, TableEncoder, TrainingOptions, export
 from crisptree.export import ExportError, Portable
-from crisptree.export.thresholds import convert_to_double, find_threshold
+from crisptree.export.portable import convert_to_double, find_threshold
 from crisptree.inference.flat_tree import linear_scores
 from tests.export.models import HOSTILE_COLUMNS, numbers, of_table, rough_rows, table, thresholds
 from tests.toys import plain_tree
@@ -70,10 +70,12 @@ def test_what_a_model_uses_is_named():
     assert Portable.of(thresholds()[0]).uses == {"axis"}
     assert Portable.of(of_table()[0]).uses == {"oblique", "missing", "categories"}
     images = np.random.default_rng(0).normal(size=(1, 12, 12)).astype(np.float32)
-    segmenter = CrispSegmenter(window=3, max_depth=1, epochs=1, finetune_epochs=0, min_updates=2, random_state=0)
+    segmenter = CrispSegmenter(
+        window=3, max_depth=1, training=TrainingOptions(epochs=1, finetune_epochs=0, min_updates=2), random_state=0
+    )
     segmenter.fit(images, (images > 0).astype(int))
     assert "segmenter" in Portable.of(segmenter).uses
-    assert Portable.of(segmenter).windows.window == 3
+    assert Portable.of(segmenter).takes_images
 
 
 def test_steps_that_are_not_ours_are_refused_with_what_to_do():
@@ -115,18 +117,18 @@ def test_a_split_without_weights_sends_all_rows_one_way():
 
 def test_an_agreement_tells_rounding_from_a_fault():
     model, X = numbers()
-    rows = export.agreement.encode_rows(model, X)
-    truth = export.agreement.predict_with_model(model, rows.X)
-    same = export.agreement.compare(model, rows.X, truth, "x")
+    rows = export.formats.encode_rows(model, X)
+    truth = export.formats.predict_with_model(model, rows.X)
+    same = export.formats.compare(model, rows.X, truth, "x")
     assert (same.rows, same.equal_leaves, same.equal_classes, same.unexplained) == (400, 400, 400, 0)
     assert same.largest_difference == 0
-    wrong = export.agreement.Predictions(np.roll(truth.leaves, 1), truth.outputs, truth.classes)
-    other = export.agreement.compare(model, rows.X, wrong, "x")
+    wrong = export.formats.Predictions(np.roll(truth.leaves, 1), truth.outputs, truth.classes)
+    other = export.formats.compare(model, rows.X, wrong, "x")
     assert other.unexplained == (truth.leaves != np.roll(truth.leaves, 1)).sum() > 0
     assert not other.holds
     assert "WITHOUT being near a boundary" in str(other)
-    swapped = export.agreement.Predictions(truth.leaves, truth.outputs, 1 - truth.classes)
-    misnamed = export.agreement.compare(model, rows.X, swapped, "x")
+    swapped = export.formats.Predictions(truth.leaves, truth.outputs, 1 - truth.classes)
+    misnamed = export.formats.compare(model, rows.X, swapped, "x")
     assert misnamed.wrong_classes == 400 - misnamed.equal_classes > 0
     assert not misnamed.holds
     assert "get ANOTHER class" in str(misnamed)
@@ -134,7 +136,7 @@ def test_an_agreement_tells_rounding_from_a_fault():
 
 def test_rows_on_a_boundary_are_counted_as_near():
     model, X = thresholds()
-    far = export.agreement.sensitive_rows(model.tree_, X)[0]
-    near = export.agreement.sensitive_rows(model.tree_, rough_rows(model)[:90].astype(np.float32))[0]
+    far = export.formats.sensitive_rows(model.tree_, X)[0]
+    near = export.formats.sensitive_rows(model.tree_, rough_rows(model)[:90].astype(np.float32))[0]
     assert near.mean() > far.mean()
     assert near.sum() >= 10

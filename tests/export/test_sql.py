@@ -8,7 +8,7 @@ import pytest
 
 from crisptree import export
 from crisptree.export import ExportError, Portable
-from crisptree.export.agreement import compare, encode_rows
+from crisptree.export.formats import compare, encode_rows
 from crisptree.export.sql_statement import MAX_LEVELS, ROW, fill_table, read_predictions
 from crisptree.structure import TreeStructure
 from tests.export.models import HOSTILE, HOSTILE_COLUMNS, numbers, of_table, rough_rows, thresholds

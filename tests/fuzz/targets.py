@@ -34,11 +34,11 @@ class Target:
 
 def errors() -> tuple[type[Exception], ...]:
     """What a reader may say of a file."""
+    from crisptree.data.batches import StreamError
     from crisptree.datasets.catalog import DataFormatError
     from crisptree.encoding.errors import TableError
-    from crisptree.learning.journal import CheckpointError
+    from crisptree.exceptions import CheckpointError
     from crisptree.persistence.model_file import ModelFileError
-    from crisptree.streams import StreamError
 
     return CheckpointError, DataFormatError, ModelFileError, StreamError, TableError
 
@@ -100,13 +100,12 @@ def _train_on(folder: Path, stop_after: int | None = None) -> None:
     """A short training that goes on from the checkpoint in a folder, and leaves one if it is stopped."""
     import torch
 
-    from crisptree.estimators.checkpoints import FolderStore
     from crisptree.learning.finetuning import WholeTree
     from crisptree.learning.history import StopTraining
-    from crisptree.learning.journal import Journal, keeping
     from crisptree.learning.loop import DivergenceError, EpochEnd, train
     from crisptree.learning.options import Plan
-    from crisptree.persistence.checkpoints import CheckpointFolder
+    from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore, keeping
+    from crisptree.pipeline.checkpoints import FolderStore
     from crisptree.structure import TreeStructure
     from tests import toys
 
@@ -121,7 +120,7 @@ def _train_on(folder: Path, stop_after: int | None = None) -> None:
             raise StopTraining
 
     plan = Plan(epochs=4, batch_size=5, rows_per_epoch=8, input_noise=0.3)
-    with keeping(Journal(FolderStore(CheckpointFolder(folder)), 0.0 if stop_after else np.inf)):
+    with keeping(CheckpointStore(FolderStore(CheckpointFolder(folder)), 0.0 if stop_after else np.inf)):
         try:
             train(trainee, data, plan, generator=toys.generator(), on_epoch=stop)
         except (StopTraining, DivergenceError):
@@ -132,7 +131,7 @@ def _train_on(folder: Path, stop_after: int | None = None) -> None:
 
 def _read_stream(path: Path) -> None:
     """As a fit on batches reads a Parquet file."""
-    from crisptree.streams import Batches
+    from crisptree.data.batches import Batches
 
     for batch in Batches.from_parquet(path, "y", at_once=5).one_pass():
         if not np.isfinite(batch.X).all():
@@ -200,7 +199,7 @@ def _read_bytes(path: Path) -> None:
 
 
 def _read_images(path: Path) -> None:
-    from crisptree.datasets.image_files import read_images
+    from crisptree.datasets.files import read_images
 
     read_images(path)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from scipy import sparse
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, TrainingOptions
 
 DTYPES = ("float16", "float32", "float64", "int8", "uint8", "int64", "uint64", "bool")
 LABELS = {
@@ -63,7 +63,11 @@ def matrices(draw):
 def test_sparse_rows_of_any_kind_give_probabilities_or_a_documented_error(problem):
     X, y = problem
     model = CrispTreeClassifier(
-        max_depth=2, epochs=1, finetune_epochs=1, min_updates=1, shrinkage=0.0, l1=0.0, random_state=0
+        max_depth=2,
+        training=TrainingOptions(epochs=1, finetune_epochs=1, min_updates=1),
+        shrinkage=0.0,
+        l1=0.0,
+        random_state=0,
     )
     with warnings.catch_warnings(action="ignore"):
         try:
@@ -81,7 +85,12 @@ def test_sparse_rows_of_any_kind_give_probabilities_or_a_documented_error(proble
 def test_a_fit_gives_probabilities_or_a_documented_error(problem, split, depth):
     X, y, weight = problem
     model = CrispTreeClassifier(
-        max_depth=depth, split=split, epochs=1, finetune_epochs=1, min_updates=1, shrinkage=0.0, l1=0.0, random_state=0
+        max_depth=depth,
+        split=split,
+        training=TrainingOptions(epochs=1, finetune_epochs=1, min_updates=1),
+        shrinkage=0.0,
+        l1=0.0,
+        random_state=0,
     )
     with warnings.catch_warnings(action="ignore"):
         try:

@@ -25,8 +25,8 @@ from crisptree import (
     CrispTreeClassifier,
     CrispTreeRegressor,
 )
+from crisptree.data.batches import Batches
 from crisptree.datasets import load_connect4
-from crisptree.streams import Batches
 from tests.encoding.writers import customers
 from tests.toys import clouds, connect4_like, ridges
 
@@ -44,6 +44,7 @@ RESOLVED: dict[str, Any] = {**QUICK, **ONE_THREAD}
 BATCHES_RESOLVED: dict[str, Any] = {**RESOLVED, "algorithm": "likelihood"}
 REGRESSION_RESOLVED: dict[str, Any] = {**RESOLVED, "algorithm": "likelihood", "steepness_step": 0.1}
 FOREST: dict[str, Any] = {"n_estimators": 3, "max_features": 0.5, "bootstrap": True, "algorithm": "likelihood"}
+FOREST_RESOLVED: dict[str, Any] = {name: value for name, value in RESOLVED.items() if name != "shrinkage"} | FOREST
 
 Data = tuple[Any, Any]
 
@@ -169,7 +170,7 @@ def fit(kind: Any, data: Callable[[], Data], parameters: dict[str, Any], *, weig
     def case() -> Fitted:
         X, y = data()
         weights = {"sample_weight": weights_of(y)} if weighted else {}
-        return Fitted(kind(**parameters).fit(X, y, **weights), X, y)
+        return Fitted(kind.from_flat(**parameters).fit(X, y, **weights), X, y)
 
     return case
 
@@ -196,35 +197,35 @@ def pixels_regressed(data: Callable[[], Data], **changes: Any) -> Case:
 
 
 def forest(data: Callable[[], Data], **changes: Any) -> Case:
-    return fit(CrispForestClassifier, data, RESOLVED | FOREST | changes)
+    return fit(CrispForestClassifier, data, FOREST_RESOLVED | changes)
 
 
 def regression_forest(data: Callable[[], Data], **changes: Any) -> Case:
-    return fit(CrispForestRegressor, data, REGRESSION_RESOLVED | FOREST | changes)
+    return fit(CrispForestRegressor, data, FOREST_RESOLVED | {"steepness_step": 0.1} | changes)
 
 
 def grown_on() -> Fitted:
     X, y = digits()
-    model = CrispTreeClassifier(**RESOLVED, warm_start=True).fit(X, y)
+    model = CrispTreeClassifier.from_flat(**RESOLVED, warm_start=True).fit(X, y)
     return Fitted(model.set_params(max_depth=4).fit(X, y), X, y)
 
 
 def more_trees() -> Fitted:
     X, y = iris()
-    model = CrispForestClassifier(**RESOLVED | FOREST, warm_start=True).fit(X, y)
+    model = CrispForestClassifier.from_flat(**FOREST_RESOLVED, warm_start=True).fit(X, y)
     return Fitted(model.set_params(n_estimators=5).fit(X, y), X, y)
 
 
 def validated() -> Fitted:
     X, y = digits()
-    model = CrispTreeClassifier(**{**RESOLVED, "early_stopping": True, "algorithm": "likelihood"})
-    return Fitted(model.fit(X[:400], y[:400], validation=(X[400:], y[400:])), X, y)
+    model = CrispTreeClassifier.from_flat(**{**RESOLVED, "early_stopping": True, "algorithm": "likelihood"})
+    return Fitted(model.fit(X[:400], y[:400], eval_set=(X[400:], y[400:])), X, y)
 
 
 def validated_regression() -> Fitted:
     X, y = steps()
-    model = CrispTreeRegressor(**{**REGRESSION_RESOLVED, "early_stopping": True})
-    return Fitted(model.fit(X[:160], y[:160], validation=(X[160:], y[160:])), X, y)
+    model = CrispTreeRegressor.from_flat(**{**REGRESSION_RESOLVED, "early_stopping": True})
+    return Fitted(model.fit(X[:160], y[:160], eval_set=(X[160:], y[160:])), X, y)
 
 
 def paper() -> Fitted:
@@ -235,24 +236,24 @@ def paper() -> Fitted:
 
 def simplified() -> Fitted:
     model, X, y = fitted(digits)()
-    return Fitted(model.simplified(X, y, max_terms=20, tolerance=0.05, epochs=2), X, y)
+    return Fitted(model.simplify(X, y, max_terms=20, tolerance=0.05, epochs=2), X, y)
 
 
 def simplified_regression() -> Fitted:
     model, X, y = regressed(steps)()
-    return Fitted(model.simplified(X, y, max_terms=6, tolerance=0.05, epochs=2), X, y)
+    return Fitted(model.simplify(X, y, max_terms=6, tolerance=0.05, epochs=2), X, y)
 
 
 def soft() -> Fitted:
     X, P = soft_labels()
-    return Fitted(CrispTreeClassifier(**RESOLVED).fit(X, P), X, P.argmax(axis=1))
+    return Fitted(CrispTreeClassifier.from_flat(**RESOLVED).fit(X, P), X, P.argmax(axis=1))
 
 
 def distilled(**options: Any) -> Case:
     def case() -> Fitted:
         X, y = three_clouds()
         teacher = RandomForestClassifier(5, max_depth=4, random_state=0).fit(X, y)
-        return Fitted(CrispTreeClassifier(**RESOLVED).distill(teacher, X, copies=1, **options), X, y)
+        return Fitted(CrispTreeClassifier.from_flat(**RESOLVED).distill(teacher, X, copies=1, **options), X, y)
 
     return case
 
@@ -260,7 +261,7 @@ def distilled(**options: Any) -> Case:
 def distilled_regression() -> Fitted:
     X, y = steps()
     teacher = LinearRegression().fit(X, y)
-    return Fitted(CrispTreeRegressor(**REGRESSION_RESOLVED).distill(teacher, X, y, copies=1, trust=0.5), X, y)
+    return Fitted(CrispTreeRegressor.from_flat(**REGRESSION_RESOLVED).distill(teacher, X, y, copies=1, trust=0.5), X, y)
 
 
 def in_batches(kind: Any, data: Callable[[], Data], parameters: dict[str, Any], *, weighted: bool = False) -> Case:
@@ -269,7 +270,7 @@ def in_batches(kind: Any, data: Callable[[], Data], parameters: dict[str, Any], 
     def case() -> Fitted:
         X, y = data()
         weights = weights_of(y) if weighted else None
-        return Fitted(kind(**parameters).fit(Batches.from_arrays(X, y, weights, at_once=97)), X, y)
+        return Fitted(kind.from_flat(**parameters).fit(Batches.from_arrays(X, y, weights, at_once=97)), X, y)
 
     return case
 
@@ -281,7 +282,7 @@ def iterated() -> Fitted:
         for start in range(0, len(y), 150):
             yield X[start : start + 150], y[start : start + 150]
 
-    return Fitted(CrispTreeClassifier(**BATCHES_RESOLVED | {"l2": 1e-3}).fit(batches), X, y)
+    return Fitted(CrispTreeClassifier.from_flat(**BATCHES_RESOLVED | {"l2": 1e-3}).fit(batches), X, y)
 
 
 def updated(kind: Any, data: Callable[[], Data], parameters: dict[str, Any], **options: Any) -> Case:
@@ -289,7 +290,7 @@ def updated(kind: Any, data: Callable[[], Data], parameters: dict[str, Any], **o
 
     def case() -> Fitted:
         X, y = data()
-        model = kind(**parameters)
+        model = kind.from_flat(**parameters)
         first = {"classes": np.unique(y)} if kind is CrispTreeClassifier else {}
         model.partial_fit(X[::3], y[::3], **first)
         for start in (1, 2):
@@ -316,7 +317,7 @@ def interrupt_after(n_epochs: int) -> Callable[[Any], None]:
 
 def interrupted(model: Any, X: Any, y: Any, folder: Path, n_epochs: int) -> None:
     """Fit with a checkpoint after every epoch, and end after so many epochs."""
-    model.set_params(callbacks=[interrupt_after(n_epochs)])
+    model.set_params(training__callbacks=[interrupt_after(n_epochs)])
     try:
         model.fit(X, y, checkpoint=folder, checkpoint_every=0, resume=True)
     except Interruption:
@@ -331,8 +332,8 @@ def resumed(kind: Any, data: Callable[[], Data], parameters: dict[str, Any], int
         X, y = data()
         with tempfile.TemporaryDirectory() as folder:
             for n_epochs in interruptions:
-                interrupted(kind(**parameters), X, y, Path(folder) / "checkpoint", n_epochs)
-            model = kind(**parameters).fit(X, y, checkpoint=Path(folder) / "checkpoint", resume=True)
+                interrupted(kind.from_flat(**parameters), X, y, Path(folder) / "checkpoint", n_epochs)
+            model = kind.from_flat(**parameters).fit(X, y, checkpoint=Path(folder) / "checkpoint", resume=True)
         return Fitted(model, X, y)
 
     return case
@@ -357,13 +358,13 @@ CLASSIFICATION: dict[str, Case] = {
     "least gain of a split": fitted(digits, min_impurity_decrease=0.15),
     "l1": fitted(digits, l1=1e-2),
     "l2": fitted(digits, l2=1e-2),
-    "roughness": fitted(digits, roughness=1e-2, image_shape=(8, 8)),
+    "spatial_penalty": fitted(digits, spatial_penalty=1e-2, image_shape=(8, 8)),
     "geometric, cosine": fitted(digits, annealing="geometric", learning_rate_decay="cosine", steepness=2.0),
     "scaled by one number": fitted(digits, scale="global", leaf_prior=0.5),
     "not scaled, exact": fitted(iris, scale=None, mass_threshold=0.0, learning_rate=0.05),
     "input noise": fitted(digits, input_noise=0.4, algorithm="likelihood"),
-    "pruned": fitted(digits, prune=0.3),
-    "pruned by validation": fitted(iris, prune="auto", max_depth=4),
+    "pruned": fitted(digits, ccp_alpha=0.3),
+    "pruned by validation": fitted(iris, ccp_alpha="auto", max_depth=4),
     "shrinkage": fitted(digits, shrinkage=2.0),
     "steepness continued": fitted(iris, finetune_steepness="continue"),
     "few upper levels": fitted(digits, upper_levels=1, max_depth=5),
@@ -385,11 +386,11 @@ CLASSIFICATION: dict[str, Case] = {
 }
 
 CONSTRAINTS: dict[str, Case] = {
-    "monotone": fitted(iris_names, signs={"petal length (cm)": 1, 1: -1}, algorithm="likelihood"),
+    "monotone": fitted(iris_names, sign_cst={"petal length (cm)": 1, 1: -1}, algorithm="likelihood"),
     "few features per split": fitted(digits, max_features_per_split=5),
-    "interactions": fitted(iris, apart=[[0, 1], [2, 3]]),
-    "all constraints": fitted(iris, signs={2: 1}, max_features_per_split=1, apart=[[0], [2]]),
-    "monotone regression": regressed(steps, signs={0: 1, 1: -1}, max_features_per_split=3),
+    "interactions": fitted(iris, interaction_cst=[[0, 1], [2, 3]]),
+    "all constraints": fitted(iris, sign_cst={2: 1}, max_features_per_split=1, interaction_cst=[[0], [2]]),
+    "monotone regression": regressed(steps, sign_cst={0: 1, 1: -1}, max_features_per_split=3),
 }
 
 REGRESSION: dict[str, Case] = {
@@ -400,31 +401,31 @@ REGRESSION: dict[str, Case] = {
     "regression, axis": regressed(steps, split="axis"),
     "regression, axis_aligned": regressed(steps, grow="axis_aligned"),
     "regression, weights": fit(CrispTreeRegressor, steps, REGRESSION_RESOLVED | {"shrinkage": 1.0}, weighted=True),
-    "regression, early stopping": regressed(steps, early_stopping=True, prune="auto"),
+    "regression, early stopping": regressed(steps, early_stopping=True, ccp_alpha="auto"),
     "regression, validation rows": validated_regression,
     "regression, simplified": simplified_regression,
     "regression, distilled": distilled_regression,
 }
 
 LINEAR_LEAVES: dict[str, Case] = {
-    "linear leaves": fitted(three_clouds, leaves="linear", leaf_penalty=2.0, algorithm="likelihood", max_depth=2),
-    "linear leaves by validation": fitted(iris, leaves="linear", algorithm="likelihood", max_depth=2),
-    "regression, linear leaves": regressed(steps, leaves="linear", leaf_penalty=2.0, max_depth=2),
-    "regression, linear leaves by validation": regressed(two_outputs, leaves="linear", max_depth=2),
+    "linear leaves": fitted(three_clouds, leaf_model="linear", leaf_l2=2.0, algorithm="likelihood", max_depth=2),
+    "linear leaves by validation": fitted(iris, leaf_model="linear", algorithm="likelihood", max_depth=2),
+    "regression, linear leaves": regressed(steps, leaf_model="linear", leaf_l2=2.0, max_depth=2),
+    "regression, linear leaves by validation": regressed(two_outputs, leaf_model="linear", max_depth=2),
 }
 
 FORESTS: dict[str, Case] = {
     "forest": forest(digits),
     "forest, em, balanced bootstrap": forest(iris_names, algorithm="em", bootstrap="balanced", class_weight="balanced"),
     "forest, axis": forest(iris, split="axis", max_samples=0.6),
-    "forest, linear leaves": forest(three_clouds, leaves="linear", leaf_penalty=2.0, max_depth=2),
+    "forest, linear leaves": forest(three_clouds, leaf_model="linear", leaf_l2=2.0, max_depth=2),
     "forest, warm start": more_trees,
     "forest of a table": forest(shop),
     "forest, sparse": forest(sparse_rows),
     "regression forest": regression_forest(steps),
     "regression forest, two outputs": regression_forest(two_outputs),
     "regression forest, mixed": regression_forest(steps, split="mixed", max_features="sqrt", bootstrap=False),
-    "regression forest, linear leaves": regression_forest(steps, leaves="linear", leaf_penalty=2.0, max_depth=2),
+    "regression forest, linear leaves": regression_forest(steps, leaf_model="linear", leaf_l2=2.0, max_depth=2),
     "regression forest of a table": regression_forest(shop_amount),
 }
 
@@ -432,7 +433,7 @@ TABLES: dict[str, Case] = {
     "table": fitted(shop),
     "table, grouped l1": fitted(shop, l1=1e-2, algorithm="likelihood"),
     "table, axis": fitted(shop, split="axis", class_weight="balanced"),
-    "table, linear leaves": fitted(shop, leaves="linear", leaf_penalty=2.0, algorithm="likelihood", max_depth=2),
+    "table, linear leaves": fitted(shop, leaf_model="linear", leaf_l2=2.0, algorithm="likelihood", max_depth=2),
     "table, regression": regressed(shop_amount),
     "table, weights": weighted(shop),
 }
@@ -447,10 +448,10 @@ SPARSE: dict[str, Case] = {
 IMAGES: dict[str, Case] = {
     "conv": fitted(small_images, split="conv", max_depth=2, min_updates=4, batch_size=64),
     "own modules": fitted(small_images, split=SmallNetwork, max_depth=2, l2=1e-3, algorithm="alternating"),
-    "shifted images": fitted(small_images, shifts=1, scale="global", algorithm="likelihood"),
+    "shifted images": fitted(small_images, max_shift=1, scale="global", algorithm="likelihood"),
     "regression, own modules": regressed(steps, split=SmallNetwork, max_depth=2),
     "windows": segmented(cells),
-    "windows, a share of the pixels": segmented(cells, pixels_per_epoch=300, roughness=1e-3),
+    "windows, a share of the pixels": segmented(cells, pixels_per_epoch=300, spatial_penalty=1e-3),
     "windows, two scales, normalised": segmented(colour_cells, scales=(1, 2), normalise_images=True),
     "windows, two stages": segmented(colour_cells, stages=2, algorithm="likelihood"),
     "windows, early stopping": segmented(
@@ -485,7 +486,7 @@ CHECKPOINTS: dict[str, Case] = {
         CrispTreeClassifier, digits, RESOLVED | {"early_stopping": True, "n_iter_no_change": 100}, (4, 11)
     ),
     "regression": resumed(CrispTreeRegressor, steps, REGRESSION_RESOLVED, (5,)),
-    "forest": resumed(CrispForestClassifier, digits, RESOLVED | FOREST, (3, 8)),
+    "forest": resumed(CrispForestClassifier, digits, FOREST_RESOLVED, (3, 8)),
     "windows, two stages": resumed(
         CrispSegmenter, colour_cells, RESOLVED | {"window": 5, "stages": 2, "algorithm": "likelihood"}, (6, 15)
     ),
@@ -496,7 +497,7 @@ SELECTION: dict[str, Case] = {
     "selected": fit(CrispTreeClassifier, iris, SCHEDULE | ONE_THREAD),
     "selected, table": fit(CrispTreeClassifier, shop, SCHEDULE | ONE_THREAD),
     "selected, linear leaves": fit(
-        CrispTreeClassifier, three_clouds, SCHEDULE | ONE_THREAD | {"leaves": "linear", "max_depth": 2}
+        CrispTreeClassifier, three_clouds, SCHEDULE | ONE_THREAD | {"leaf_model": "linear", "max_depth": 2}
     ),
     "selected, regression": fit(CrispTreeRegressor, steps, SCHEDULE | ONE_THREAD),
     "selected, batches": in_batches(CrispTreeClassifier, iris, SCHEDULE | ONE_THREAD | {"split": "oblique"}),

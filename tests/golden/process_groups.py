@@ -34,7 +34,7 @@ def fitted(name: str, rank: int, size: int) -> Any:
         return cases.fitted(name, rank, size)
     X, y = iris()
     part = cases.halves(len(y), rank, size)
-    return CrispTreeClassifier(**SCHEDULE | {"max_depth": 2, "device": "cpu"}).fit(X[part], y[part])
+    return CrispTreeClassifier.from_flat(**SCHEDULE | {"max_depth": 2, "device": "cpu"}).fit(X[part], y[part])
 
 
 def summary(name: str, rank: int, size: int) -> dict[str, Any]:

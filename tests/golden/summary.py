@@ -63,7 +63,7 @@ def bits(model: Any) -> dict[str, str]:
 
 def selected(model: Any) -> dict[str, str]:
     """The values that model selection has chosen."""
-    return {name: repr(value) for name, value in sorted(model.__dict__.get("chosen_", {}).items())}
+    return {name: repr(value) for name, value in sorted(model.__dict__.get("best_params_", {}).items())}
 
 
 def found(model: Any) -> dict[str, Any]:

@@ -22,8 +22,8 @@ import pytest
 from typer.main import get_command
 
 from crisptree.cli.app import app
-from crisptree.datasets.image_files import write_png
-from tests.cli.running import QUICK, done, run
+from crisptree.datasets.files import write_png
+from tests.cli.running import FOREST_QUICK, QUICK, done, run
 from tests.encoding.writers import customers, text, write
 from tests.golden import cases
 from tests.golden.summary import assert_close
@@ -77,7 +77,7 @@ STRUCTURES: dict[str, tuple[str, ...]] = {
         *("fit", "table.csv", "-t", "buys", "--drop", "amount", "-o", "h.crisp", *QUICK, "--holdout", "0.3", "--json"),
     ),
     "fit numbers": ("fit", "table.csv", "-t", "amount", "--drop", "buys", "-o", "n.crisp", *QUICK, "--json"),
-    "fit a forest": ("fit", "table.csv", "-t", "buys", "-o", "t.crisp", *QUICK, "--trees", "2", "--json"),
+    "fit a forest": ("fit", "table.csv", "-t", "buys", "-o", "t.crisp", *FOREST_QUICK, "--trees", "2", "--json"),
     "fit batches": (
         *("fit", "table.csv", "-t", "buys", "-o", "b.crisp", *QUICK, "--algorithm", "likelihood", "--stream", "--json"),
     ),

@@ -34,7 +34,7 @@ def checkpoint_format() -> dict[str, Any]:
     X, y = digits()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "checkpoint"
-        interrupted(CrispTreeClassifier(**RESOLVED), X, y, folder, 5)
+        interrupted(CrispTreeClassifier.from_flat(**RESOLVED), X, y, folder, 5)
         return {
             path.name: {name: f"{array.dtype} {list(array.shape)}" for name, array in sorted(load_file(path).items())}
             for path in sorted(folder.glob("*.safetensors"))

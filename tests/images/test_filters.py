@@ -62,8 +62,8 @@ def test_validation_images_are_normalised_too(stripes):
     images, labels = stripes
     heard = []
     settings = {"window": 1, "max_depth": 1, "normalise_images": True, "finetune_epochs": 2, "random_state": 0}
-    CrispSegmenter(**settings, callbacks=[heard.append]).fit(
-        images[:4], labels[:4], validation=(images[4:], labels[4:])
+    CrispSegmenter.from_flat(**settings, callbacks=[heard.append]).fit(
+        images[:4], labels[:4], eval_set=(images[4:], labels[4:])
     )
     assert heard[-1].validation_score > 0.99
 

@@ -5,7 +5,7 @@ import pytest
 
 from crisptree.data.scaling import Scaling
 from crisptree.inference import FlatTree, routing
-from crisptree.inference.forest import CrispForest
+from crisptree.inference.routing import CrispForest
 from crisptree.inference.statistics import empty_statistics
 from crisptree.native import router
 from crisptree.structure import TreeStructure
@@ -78,13 +78,13 @@ def test_values_that_are_not_finite_are_found(n_rows):
     assert forest.values(X).shape == (n_rows, 3)
 
 
-def test_without_the_kernel_the_answers_are_the_same(monkeypatch):
+def test_predictions_without_the_kernel_are_the_same(monkeypatch):
     forest = forest_of(6)
     X = RNG.normal(size=(50, 6)).astype(np.float32)
-    said, leaves = forest.values(X), forest.leaves(X)
-    monkeypatch.setattr("crisptree.inference.forest.router", None)
+    values, leaves = forest.values(X), forest.leaves(X)
+    monkeypatch.setattr(CrispForest, "kernel", None)
     slow = CrispForest.of(forest.trees)
-    assert np.array_equal(slow.values(X), said)
+    assert np.array_equal(slow.values(X), values)
     assert np.array_equal(slow.leaves(X), leaves)
 
 

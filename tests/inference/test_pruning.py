@@ -81,19 +81,19 @@ def test_a_row_that_went_to_the_empty_side_goes_with_the_others():
 
 def impurity(tree):
     structure, counts = tree.structure, tree.statistics.node_counts
-    return float(tree.meaning.impurity(counts[structure.n_splits :]).sum() / counts[0].sum())
+    return float(tree.target.impurity(counts[structure.n_splits :]).sum() / counts[0].sum())
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_pruned_tree_has_the_least_price_of_all_trees_that_pruning_can_give(seed):
     tree = remove_dead_splits(finalized_tree(random_structure(9, seed), seed, share_of_zeros=0)[0])
     structure = tree.structure
-    everything = [structure.pruned([])]
+    everything = [structure.prune([])]
     for chosen in range(2**structure.n_splits):
         ends = [split for split in range(structure.n_splits) if chosen >> split & 1]
-        everything.append(structure.pruned(ends))
+        everything.append(structure.prune(ends))
     counts = tree.statistics.node_counts
-    per_row = tree.meaning.impurity(counts) / counts[0].sum()
+    per_row = tree.target.impurity(counts) / counts[0].sum()
     costs = np.array([per_row[nodes[shape.n_splits :]].sum() for shape, nodes in everything])
     sizes = np.array([shape.n_leaves for shape, _ in everything])
     path = cost_complexity_path(tree)
@@ -140,11 +140,11 @@ def test_held_out_rows_choose_the_smallest_tree_that_is_not_clearly_worse():
     y[rng.random(1200) < 0.2] ^= 1  # noise that a deep tree learns by heart
     model = plain_tree(max_depth=6, epochs=5, finetune_epochs=5, random_state=0).fit(X[:600], y[:600])
     alpha = select_alpha(model.tree_, X[600:], y[600:], np.ones(600))
-    small = model.pruned(alpha)
+    small = model.prune(alpha)
     assert small.get_n_leaves() < model.get_n_leaves() / 3
     assert small.score(X[600:], y[600:]) > model.score(X[600:], y[600:])
     # By the definition, tree by tree and row by row.
-    rights = [model.pruned(price).predict(X[600:]) == y[600:] for price in model.ccp_path().alphas]
+    rights = [model.prune(price).predict(X[600:]) == y[600:] for price in model.ccp_path().alphas]
     best = max(rights, key=np.mean)
     close = [
         (best.astype(int) - right).mean() <= (best.astype(int) - right).std() / np.sqrt(600) + 1e-12 for right in rights

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from crisptree.inference import route_rows
-from crisptree.inference.pruning import truncate
-from crisptree.inference.shrinkage import STRENGTHS, select_strength, shrink
+from crisptree.inference.pruning import STRENGTHS, select_strength, shrink, truncate
 from crisptree.inference.statistics import leaf_tables
 from crisptree.metrics import log_loss
 from crisptree.structure import TreeStructure
@@ -36,7 +35,7 @@ def test_shrunk_tables_are_those_of_the_definition(structure, strength):
     tree = shrink(tree, None)
     tree.statistics.node_counts[:] = counts
     np.testing.assert_allclose(
-        leaf_tables(tree.meaning, structure, counts, 0.0, strength), by_definition(tree, strength), atol=1e-12
+        leaf_tables(tree.target, structure, counts, 0.0, strength), by_definition(tree, strength), atol=1e-12
     )
 
 
@@ -46,7 +45,7 @@ def test_shrunk_tables_are_those_of_the_definition(structure, strength):
 def test_shrunk_tables_are_probabilities(structure, strength, prior):
     for seed in range(3):
         tree = finalized_tree(structure, seed)[0]  # some leaves and splits have no rows
-        tables = leaf_tables(tree.meaning, structure, tree.statistics.node_counts, prior, strength)
+        tables = leaf_tables(tree.target, structure, tree.statistics.node_counts, prior, strength)
         assert np.isfinite(tables).all()
         assert tables.min() >= 0
         np.testing.assert_allclose(tables.sum(axis=1), 1, atol=1e-12)
@@ -58,8 +57,8 @@ def test_a_strength_of_zero_leaves_the_plain_tables():
     own = counts[tree.structure.n_splits :]
     reached = own.any(axis=1)
     for prior in (0.0, 1.0):
-        tables = leaf_tables(tree.meaning, tree.structure, counts, prior, 0.0)
-        assert np.array_equal(tables[reached], tree.meaning.tables(own[reached], prior))
+        tables = leaf_tables(tree.target, tree.structure, counts, prior, 0.0)
+        assert np.array_equal(tables[reached], tree.target.tables(own[reached], prior))
     assert shrink(tree, 0.0) is tree
 
 

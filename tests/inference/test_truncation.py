@@ -17,28 +17,28 @@ def model():
 @pytest.mark.parametrize("structure", [*SHAPES, random_structure(12, seed=0)], ids=range(len(SHAPES) + 1))
 def test_a_cut_structure_keeps_the_upper_nodes_and_their_order(structure):
     for depth in range(structure.depth + 2):
-        shallow, nodes = structure.cut(depth)
+        shallow, nodes = structure.truncate(depth)
         assert shallow.depth == min(depth, structure.depth)
         assert np.array_equal(shallow.node_depths, structure.node_depths[nodes])
         for number, node in enumerate(nodes[: shallow.n_splits]):
             assert nodes[shallow.left_nodes[number]] == structure.left_nodes[node]
             assert nodes[shallow.right_nodes[number]] == structure.right_nodes[node]
-    whole, nodes = structure.cut(structure.depth)
+    whole, nodes = structure.truncate(structure.depth)
     assert whole == structure
     assert np.array_equal(nodes, np.arange(structure.n_nodes))
 
 
 def test_cutting_undoes_growth():
     # Levels 2 and 3 of the figure are grown on top of the stump.
-    assert FIGURE_1.cut(1)[0].n_leaves == 2
+    assert FIGURE_1.truncate(1)[0].n_leaves == 2
     before = random_structure(1, seed=0).split_leaves([0, 1])
     after = before.split_leaves([1, 0, 3])
-    assert after.cut(2)[0] == before
+    assert after.truncate(2)[0] == before
 
 
 def test_a_depth_below_zero_is_refused():
     with pytest.raises(ValueError, match="depth must be at least 0; got -1"):
-        FIGURE_1.cut(-1)
+        FIGURE_1.truncate(-1)
 
 
 @pytest.mark.parametrize("depth", range(6))
@@ -55,7 +55,7 @@ def test_the_tables_of_a_cut_tree_are_those_of_its_training_rows(model, depth):
 
 def test_a_tree_grown_deep_and_cut_is_the_tree_grown_less_deep(model):
     shallow = plain_tree(grow="random", max_depth=3, finetune_epochs=0, random_state=0).fit(X, Y)
-    by_cutting = model.cut(3)
+    by_cutting = model.truncate(3)
     assert by_cutting.tree_.structure == shallow.tree_.structure
     assert np.array_equal(by_cutting.tree_.weight, shallow.tree_.weight)
     assert np.array_equal(by_cutting.tree_.leaves, shallow.tree_.leaves)
@@ -69,7 +69,7 @@ def test_a_cut_tree_of_modules_predicts_too():
     deep = plain_tree(
         split=lambda shape: torch.nn.Linear(shape[0], 1), max_depth=3, epochs=3, finetune_epochs=0, random_state=0
     ).fit(X, Y)
-    shallow = deep.cut(1)
+    shallow = deep.truncate(1)
     assert shallow.get_n_leaves() == 2
     assert np.array_equal(
         shallow.tree_.leaves, shallow.predict_proba(X)[[np.argmax(shallow.apply(X) == k) for k in (0, 1)]]

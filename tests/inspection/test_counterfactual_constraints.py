@@ -163,7 +163,7 @@ def test_a_fit_keeps_what_it_has_seen_and_so_does_its_file(tmp_path):
     X[:, 1] = np.round(3 * X[:, 1])
     model.fit(X, y)
     model.save(tmp_path / "model.crisp")
-    for one in (model, load(tmp_path / "model.crisp"), model.cut(1), model.pruned(0.01)):
+    for one in (model, load(tmp_path / "model.crisp"), model.truncate(1), model.prune(0.01)):
         seen = one.tree_.statistics
         assert np.array_equal(seen.lowest, X.min(axis=0).astype(np.float64))
         assert np.array_equal(seen.highest, X.max(axis=0).astype(np.float64))

@@ -64,6 +64,6 @@ def test_scikit_learns_permutation_importance_finds_the_feature_that_matters():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4)).astype(np.float32)
     model, _, _ = fitted(max_depth=1)
-    model = model.set_params(max_depth=2, epochs=20).fit(X, X[:, 2] > 0)
+    model = model.set_params(max_depth=2, training__epochs=20).fit(X, X[:, 2] > 0)
     found = permutation_importance(model, X, X[:, 2] > 0, n_repeats=3, random_state=0).importances_mean
     assert found.argmax() == explain.feature_importances(model).argmax() == 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crisptree import explain, export
-from crisptree.inspection.importances import compute_effects, compute_influence, rank_features
+from crisptree.inspection.linear_splits import compute_effects, compute_influence, rank_features
 from crisptree.plots import plot_tree, plot_weights
 from crisptree.report import write
 from tests.plots.reading import texts

@@ -20,7 +20,7 @@ def scan():
     images = np.random.default_rng(0).normal(size=(2, 20, 22)).astype(np.float32)
     targets = images - np.roll(images, 1, axis=2)
     windows = np.asarray(Canvas.of([images[0][:, :, None]], WindowView(3, (1,), 1)).windows()[:])
-    return CrispPixelRegressor(**QUICK, stages=1).fit(images, targets), images, targets, windows
+    return CrispPixelRegressor.from_flat(**QUICK, stages=1).fit(images, targets), images, targets, windows
 
 
 def test_the_path_of_a_window_is_that_of_its_pixel(scan):
@@ -58,6 +58,5 @@ def test_exports_keep_it_in_json_and_refuse_the_rest_with_a_reason(scan, tmp_pat
     for target in ("c", "onnx", "js", "sql"):
         with pytest.raises(ExportError, match="windows that must be cut out of images first"):
             export.write(model, target)
-    values = Portable.of(CrispPixelRegressor(**QUICK, stages=2).fit(images[:1], images[:1]))
-    assert (values.task, values.n_outputs) == ("regression", 1)
-    assert values.windows.earlier[0].tables.shape[1] == 1
+    values = Portable.of(CrispPixelRegressor.from_flat(**QUICK, stages=2).fit(images[:1], images[:1]))
+    assert (values.takes_images, values.classes, values.n_outputs) == (True, (), 1)

@@ -15,7 +15,7 @@ QUICK = {"window": 3, "max_depth": 2, "epochs": 2, "finetune_epochs": 2, "min_up
 def scan():
     images = np.random.default_rng(0).normal(size=(2, 20, 22)).astype(np.float32)
     labels = (images < np.roll(images, 1, axis=2)).astype(int)
-    return CrispSegmenter(**QUICK).fit(images, labels), images, labels
+    return CrispSegmenter.from_flat(**QUICK).fit(images, labels), images, labels
 
 
 def test_the_path_of_a_window_is_that_of_its_pixel(scan):

@@ -6,7 +6,7 @@ from tests.toys import generator
 
 def trained(make, trainee, data, plan, monkeypatch):
     """The trainee after a training whose steps are ``make``'s."""
-    monkeypatch.setattr(training_loop, "quickest", lambda *arguments: make)
+    monkeypatch.setattr(training_loop, "select_engine", lambda *arguments: make)
     training_loop.train(trainee, data, plan, generator=generator())
     return trainee
 

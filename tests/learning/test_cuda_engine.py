@@ -5,10 +5,10 @@ import os
 import pytest
 import torch
 
-from crisptree.data.windows import Windows
+from crisptree.data.images import Windows
 from crisptree.learning.engines import cuda_engine
-from crisptree.learning.engines.cuda_engine import CudaSteps, kernels
-from crisptree.learning.engines.torch_engine import TorchSteps
+from crisptree.learning.engines.cuda_engine import CudaEngine, kernels
+from crisptree.learning.engines.torch_engine import TorchEngine
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups
@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.skipif(not (INTERPRETED or torch.cuda.is_available()), reason="there is no CUDA device"),
 ]
 
-PENALTIES = [{}, {"l1": 0.02}, {"l2": 0.1}, {"roughness": 0.1, "image_shape": (2, 3)}]
+PENALTIES = [{}, {"l1": 0.02}, {"l2": 0.1}, {"spatial_penalty": 0.1, "image_shape": (2, 3)}]
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def whole(structure, data):
 def test_zeros_that_are_held_stay_zero(algorithm, penalties, data, monkeypatch):
     plan = Plan(algorithm, epochs=3, batch_size=40, learning_rate=0.05, **penalties)
     found = []
-    for make in (CudaSteps, TorchSteps):
+    for make in (CudaEngine, TorchEngine):
         trainee = whole(FIGURE_1, data)
         trainee.zeros = (torch.rand(4, 6, generator=generator(3)) < 0.5).to(DEVICE)
         trainee.splits.parameters["weight"].data.masked_fill_(trainee.zeros, 0.0)
@@ -78,7 +78,7 @@ def test_a_batch_may_go_through_the_tree_in_pieces(data, monkeypatch):
     monkeypatch.setattr("crisptree.learning.engines.cuda_engine.VALUES_AT_ONCE", 300)
     plan = Plan(epochs=2, learning_rate=0.05)
     fused, by_torch = (
-        trained(make, whole(FIGURE_1, data), data, plan, monkeypatch) for make in (CudaSteps, TorchSteps)
+        trained(make, whole(FIGURE_1, data), data, plan, monkeypatch) for make in (CudaEngine, TorchEngine)
     )
     assert largest_difference(fused, by_torch) < 1e-10
 
@@ -97,7 +97,7 @@ def test_windows_train_on_the_device_as_their_rows_do(make_trainee, algorithm, d
     rates = {"learning_rate": 0.05, "decay": "linear", "l2": 0.01}
     plan = Plan(algorithm, epochs=4, batch_size=20, rows_per_epoch=90, min_updates=40, **rates)
     one, other = (
-        trained(CudaSteps, make_trainee(samples), samples, plan, monkeypatch) for samples in (data, as_windows(data))
+        trained(CudaEngine, make_trainee(samples), samples, plan, monkeypatch) for samples in (data, as_windows(data))
     )
     assert largest_difference(one, other) < 1e-12  # passes outside the steps may sum in another order
 
@@ -119,17 +119,17 @@ def test_numbers_train_in_windows_and_in_pieces_as_by_the_definition(is_tree, n_
         return trainee
 
     samples = number_samples(as_windows(data).rows, y, data.weight)
-    fused, by_torch = (trained(steps, make(samples), samples, plan, monkeypatch) for steps in (CudaSteps, TorchSteps))
+    fused, by_torch = (trained(steps, make(samples), samples, plan, monkeypatch) for steps in (CudaEngine, TorchEngine))
     assert largest_difference(fused, by_torch) < 1e-8
 
 
 @pytest.mark.skipif(INTERPRETED, reason="asks for the memory of a device")
 def test_windows_that_fill_the_device_train_with_the_steps_of_torch(data, monkeypatch):
     rows = as_windows(data)
-    assert CudaSteps.supports(whole(FIGURE_1, rows), rows, Plan())
+    assert CudaEngine.supports(whole(FIGURE_1, rows), rows, Plan())
     monkeypatch.setattr(cuda_engine, "SHARE_FOR_COPIES", 0.0)
-    assert not CudaSteps.supports(whole(FIGURE_1, rows), rows, Plan())
-    assert CudaSteps.supports(whole(FIGURE_1, data), data, Plan())
+    assert not CudaEngine.supports(whole(FIGURE_1, rows), rows, Plan())
+    assert CudaEngine.supports(whole(FIGURE_1, data), data, Plan())
 
 
 @pytest.mark.parametrize("make_trainee", [stumps, lambda data: whole(FIGURE_1, data)], ids=["stumps", "tree"])
@@ -138,4 +138,4 @@ def test_a_weight_that_is_no_number_ends_the_training_in_an_error(make_trainee, 
     with torch.no_grad():
         trainee.splits.parameters["weight"][1, 2] = float("nan")
     with pytest.raises(ValueError, match="Lower learning_rate"):
-        trained(CudaSteps, trainee, data, Plan(epochs=1), monkeypatch)
+        trained(CudaEngine, trainee, data, Plan(epochs=1), monkeypatch)

@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from crisptree.data.windows import Windows
-from crisptree.learning.engines import BACKENDS, quickest
+from crisptree.data.images import Windows
+from crisptree.learning.engines import ENGINES, select_engine
 from crisptree.learning.engines.cuda_engine import kernels
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.options import Plan
@@ -49,11 +49,11 @@ PENALTIES = [
     {},
     {"l1": 0.02},
     {"l2": 0.1},
-    {"roughness": 0.1, "image_shape": (2, 3)},
-    {"roughness": 0.1, "image_shape": (2, 3), "penalty_share": "none"},
+    {"spatial_penalty": 0.1, "image_shape": (2, 3)},
+    {"spatial_penalty": 0.1, "image_shape": (2, 3), "penalty_share": "none"},
     {"input_noise": 0.7},
     {"input_noise": 0.3, "l2": 0.1},
-    {"input_noise": 0.7, "image_shape": (2, 3), "roughness": 0.1},
+    {"input_noise": 0.7, "image_shape": (2, 3), "spatial_penalty": 0.1},
 ]
 SCHEDULES = [(1, 1000, 1e-10), (5, 40, 1e-6)]
 STRUCTURES = [structure for structure in SHAPES if structure.n_splits] + [random_structure(25, 1)]
@@ -96,7 +96,7 @@ def tree(make_splits, data, structure=FIGURE_1):
 
 def both(name, make_trainee, data, plan, monkeypatch):
     """A trainee trained by a backend, and one trained by the definition."""
-    return [trained(BACKENDS[one], make_trainee(), data, plan, monkeypatch) for one in (name, "torch")]
+    return [trained(ENGINES[one], make_trainee(), data, plan, monkeypatch) for one in (name, "torch")]
 
 
 @pytest.mark.parametrize("name", LINEAR)
@@ -148,7 +148,7 @@ def test_cuda_leaves_groups_of_features_to_torch():
     assert plan.shrinks_groups
     assert not replace(plan, l1=0.0).shrinks_groups
     data = rows()
-    assert not BACKENDS["cuda"].supports(tree(hyperplanes, data), data, plan)
+    assert not ENGINES["cuda"].supports(tree(hyperplanes, data), data, plan)
 
 
 @pytest.mark.parametrize("name", LINEAR)
@@ -188,7 +188,7 @@ def test_a_linear_backend_trains_on_numbers_as_the_definition(
 ):
     data = numbers(DEVICES[name], n_outputs)
     plan = Plan(algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, min_updates=6, **penalties)
-    assert INTERPRETED or BACKENDS[name].supports(make_trainee(data), data, plan)
+    assert INTERPRETED or ENGINES[name].supports(make_trainee(data), data, plan)
     ours, definition = both(name, lambda: make_trainee(data), data, plan, monkeypatch)
     assert largest_difference(ours, definition) < bound
 
@@ -235,11 +235,11 @@ def test_recorded_steps_on_modules_are_those_of_the_definition(device, make_trai
 
 
 def test_the_definition_supports_everything_and_comes_last():
-    assert list(BACKENDS)[-1] == "torch"
+    assert list(ENGINES)[-1] == "torch"
     data = rows()
     candidates = AxisCandidates.initial(torch.zeros(1, 6, dtype=torch.float64), generator())
     groups = Groups.everything(N, data.device)
     thresholds = Stumps(candidates, random_tables(12, 4).reshape(2, -1), groups, 6)
-    assert quickest(thresholds, data, Plan()) is BACKENDS["torch"]
+    assert select_engine(thresholds, data, Plan()) is ENGINES["torch"]
     if training is not None:
-        assert quickest(tree(hyperplanes, data), data, Plan()) is BACKENDS["native"]
+        assert select_engine(tree(hyperplanes, data), data, Plan()) is ENGINES["native"]

@@ -10,7 +10,7 @@ from crisptree.data.rows import ArrayRows, PickedRows, learn_scaling
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.forest import Bag, fit_forest
 from crisptree.learning.options import Spec
-from crisptree.learning.task import Part, Problem, relative_weights
+from crisptree.learning.task import RowSet, TrainingTask, relative_weights
 from crisptree.targets import Classes, Gaussians
 from tests.estimators.forests import parameters
 
@@ -22,13 +22,13 @@ NUMBERS = ((X[:, :1] + X[:, 1:2] ** 2) - 1).astype(np.float64)
 
 def problem(y=SIDES, target=None):
     weight = np.linspace(0.5, 1.5, N)
-    return Problem(Part(X, y, weight), learn_scaling(X, weight, "feature"), target or Classes(3))
+    return TrainingTask(RowSet(X, y, weight), learn_scaling(X, weight, "feature"), target or Classes(3))
 
 
 def spec_of(whole, **changes):
     quick = {"epochs": 3, "finetune_epochs": 3, "min_updates": 12, "batch_size": 64}
     values = parameters(**quick | changes)
-    return Spec.of(values, reach=6, mean_weight=1.0, n_rows=N, image_shape=None, seed=0)
+    return Spec.of(values, input_norm=6, mean_weight=1.0, n_rows=N, image_shape=None, seed=0)
 
 
 def bags(number=3):
@@ -38,8 +38,8 @@ def bags(number=3):
 
 def alone(spec, whole, bag):
     rows, here = whole.training, np.flatnonzero(bag.times)
-    own = Part(rows.X[here], rows.y[here], bag.weight(rows)[here])
-    return fit_tree(replace(spec, seed=bag.seed), Problem(own, whole.scaling, whole.target)).tree
+    own = RowSet(rows.X[here], rows.y[here], bag.weight(rows)[here])
+    return fit_tree(replace(spec, seed=bag.seed), TrainingTask(own, whole.scaling, whole.target)).tree
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def alone(spec, whole, bag):
         ({"input_noise": 0.4, "l1": 0.01}, None, SIDES, Classes(3)),
         ({"algorithm": "em", "max_leaf_nodes": 5}, None, SIDES, Classes(3)),
         ({}, 2, SIDES, Classes(3)),
-        ({"max_features_per_split": 2, "signs": {0: 1}}, None, SIDES, Classes(3)),
+        ({"max_features_per_split": 2, "sign_cst": {0: 1}}, None, SIDES, Classes(3)),
         ({}, None, NUMBERS, Gaussians(2)),
     ],
     ids=["plain", "noise", "best first", "drawn features", "constraints", "numbers"],

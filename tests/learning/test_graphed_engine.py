@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from crisptree.learning.engines import quickest
-from crisptree.learning.engines.cuda_graphs import GraphedSteps
+from crisptree.learning.engines import select_engine
+from crisptree.learning.engines.cuda_graphs import GraphedEngine
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups
@@ -45,7 +45,7 @@ def test_modules_on_cuda_train_from_recorded_graphs():
     data = class_samples(torch.randn(N, 256).cuda(), torch.randint(4, (N,)).cuda(), torch.ones(N).cuda(), 4)
     trainee = stumps(data)
     plan = Plan(epochs=4, batch_size=20)
-    assert quickest(trainee, data, plan) is GraphedSteps
-    steps = GraphedSteps(trainee, data, plan, fresh=False)
-    steps.epoch(plan.pace(0), trainee.groups.rows)
+    assert select_engine(trainee, data, plan) is GraphedEngine
+    steps = GraphedEngine(trainee, data, plan, fresh=False)
+    steps.epoch(plan.settings_at(0), trainee.groups.rows)
     assert steps.graphs

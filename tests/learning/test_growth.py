@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from crisptree.learning.growth import TRIES, grow, grow_balanced, single_leaf
-from crisptree.learning.options import Limits, Plan
+from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.splits import kind_of
 from tests.toys import checkerboard, class_samples, clouds, diagonal, generator
 
@@ -23,7 +23,7 @@ def grown(X, y, *, split="oblique", plan=PLAN, on_epoch=None, start=None, **limi
     samples, kind = samples_of(X, y), kind_of(split, (np.shape(X)[1],))
     random = generator()
     start = start or single_leaf(samples, kind, random)
-    return grow(start, samples, plan, Limits(**limits), kind, generator=random, on_epoch=on_epoch)
+    return grow(start, samples, plan, GrowthLimits(**limits), kind, generator=random, on_epoch=on_epoch)
 
 
 def training_accuracy(tree, X, y):

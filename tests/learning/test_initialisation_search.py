@@ -5,8 +5,8 @@ import torch
 
 from crisptree.data.rows import learn_scaling
 from crisptree.learning.samples import Groups
-from crisptree.learning.stumps import QUANTILES, _quantiles, best_start
-from crisptree.learning.task import Part, Problem
+from crisptree.learning.stumps import QUANTILES, _quantiles, find_initial_splits
+from crisptree.learning.task import RowSet, TrainingTask
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Gaussians
 from tests.toys import plain_regressor
@@ -19,11 +19,11 @@ def valley(n=600, seed=0):
 
 
 def started(X, y, weight):
-    problem = Problem(Part(X, y[:, None], weight), learn_scaling(X, weight, "feature", 1), Gaussians(2))
+    problem = TrainingTask(RowSet(X, y[:, None], weight), learn_scaling(X, weight, "feature", 1), Gaussians(2))
     samples, _ = problem.on(torch.device("cpu"), 1)
     random = ObliqueSplits.initial(torch.zeros(1, X.shape[1]), torch.Generator().manual_seed(0))
     groups = Groups.everything(len(y), torch.device("cpu"))
-    return best_start(random, samples, groups, torch.Generator().manual_seed(1)), random
+    return find_initial_splits(random, samples, groups, torch.Generator().manual_seed(1)), random
 
 
 def test_a_stump_begins_where_the_numbers_part():
@@ -49,7 +49,7 @@ def test_copies_of_a_row_and_its_weight_begin_alike():
 def test_what_a_linear_model_leaves_over_is_split():
     X, y = valley()
     for seed in range(3):
-        model = plain_regressor(leaves="linear", leaf_penalty=3.0, max_depth=2, random_state=seed).fit(X, y)
+        model = plain_regressor(leaf_model="linear", leaf_l2=3.0, max_depth=2, random_state=seed).fit(X, y)
         assert model.score(*valley(seed=1)) > 0.8
 
 

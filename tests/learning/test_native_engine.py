@@ -8,8 +8,8 @@ import torch
 
 from crisptree.equations.routing import log_likelihoods
 from crisptree.learning import loop as training_loop
-from crisptree.learning.engines.native_engine import NativeSteps, best_entries
-from crisptree.learning.engines.torch_engine import TorchSteps
+from crisptree.learning.engines.native_engine import NativeEngine, best_entries
+from crisptree.learning.engines.torch_engine import TorchEngine
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups
@@ -44,8 +44,8 @@ def test_a_small_mass_threshold_changes_little_and_saves_much(threshold, monkeyp
     exact, sparse = (
         Plan(epochs=3, learning_rate=0.01, steepness=4.0, mass_threshold=mass) for mass in (0.0, threshold)
     )
-    whole = trained(NativeSteps, WholeTree(tree, data), data, exact, monkeypatch)
-    part = trained(NativeSteps, WholeTree(tree, data), data, sparse, monkeypatch)
+    whole = trained(NativeEngine, WholeTree(tree, data), data, exact, monkeypatch)
+    part = trained(NativeEngine, WholeTree(tree, data), data, sparse, monkeypatch)
     likelihood = [
         log_likelihoods(
             trainee.tree().log_path_probabilities(data.rows.values, 4.0), data.target.evidence(trainee.leaves, data.y)
@@ -55,13 +55,13 @@ def test_a_small_mass_threshold_changes_little_and_saves_much(threshold, monkeyp
         for trainee in (whole, part)
     ]
     assert likelihood[0] == pytest.approx(likelihood[1], abs=0.01)
-    steps = NativeSteps(WholeTree(tree, data), data, sparse, fresh=False)
-    steps.epoch(sparse.pace(0), whole.groups.rows)
+    steps = NativeEngine(WholeTree(tree, data), data, sparse, fresh=False)
+    steps.epoch(sparse.settings_at(0), whole.groups.rows)
     assert steps.pairs < 0.6 * len(data) * tree.structure.n_splits
 
 
 def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
-    monkeypatch.setattr("crisptree.blocks.available_cores", lambda: 5)
+    monkeypatch.setattr("crisptree.threads.available_cores", lambda: 5)
     monkeypatch.setattr("crisptree.learning.samples.VALUES_FOR_THREADS", 0)
     results = []
     for threads in (1, 2, 5):
@@ -85,10 +85,10 @@ def test_steep_splits_and_far_rows_stay_finite():
 
 def test_only_hyperplanes_on_the_cpu_train_natively():
     data = samples()
-    assert NativeSteps.supports(WholeTree(random_tree(FIGURE_1, 6, 4), data), data, Plan())
+    assert NativeEngine.supports(WholeTree(random_tree(FIGURE_1, 6, 4), data), data, Plan())
     candidates = AxisCandidates.initial(torch.zeros(1, 6, dtype=torch.float64), generator())
     groups = Groups(torch.arange(150), torch.tensor([150]))
-    assert not NativeSteps.supports(Stumps(candidates, random_tables(12, 4).reshape(2, -1), groups, 6), data, Plan())
+    assert not NativeEngine.supports(Stumps(candidates, random_tables(12, 4).reshape(2, -1), groups, 6), data, Plan())
 
 
 def test_the_best_entry_under_a_node_is_that_of_its_best_leaf():
@@ -124,10 +124,10 @@ def test_a_leaf_whose_rows_are_all_far_away_still_counts_its_share():
     groups = Groups(torch.arange(150), torch.tensor([150]))
     tables = random_tables(2, 4).reshape(2, -1).to(far.rows.values)
     counts = []
-    for make in (NativeSteps, TorchSteps):
+    for make in (NativeEngine, TorchEngine):
         splits = ObliqueSplits(torch.tensor([[50.0]]).double(), torch.zeros(1).double())
         steps = make(Stumps(splits, tables, groups), far, Plan(epochs=1), fresh=False)
-        counts.append(steps.epoch(Plan().pace(0), groups.rows).counts)
+        counts.append(steps.epoch(Plan().settings_at(0), groups.rows).counts)
     torch.testing.assert_close(*counts, rtol=1e-9, atol=0)
 
 
@@ -137,6 +137,6 @@ def test_a_soft_tree_goes_through_in_pieces_and_takes_the_same_step(monkeypatch)
     tree = random_tree(random_structure(400, 1), 6, 4)
     plan = Plan(epochs=2, learning_rate=0.01, steepness=0.1)
     native, by_torch = (
-        trained(make, WholeTree(tree, data), data, plan, monkeypatch) for make in (NativeSteps, TorchSteps)
+        trained(make, WholeTree(tree, data), data, plan, monkeypatch) for make in (NativeEngine, TorchEngine)
     )
     assert largest_difference(native, by_torch) < 1e-9

@@ -9,7 +9,7 @@ from crisptree import CrispTreeClassifier
 from crisptree.data.rows import ShiftedImages
 from crisptree.data.scaling import Scaling
 from crisptree.learning import loop as training_loop
-from crisptree.learning.engines import BACKENDS
+from crisptree.learning.engines import ENGINES
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.options import Plan
 from crisptree.native import training
@@ -55,7 +55,7 @@ def test_images_come_back_after_an_error_too():
     rows = ShiftedImages.of(images((3, 3)), (3, 3), 1)
     with pytest.raises(KeyError), rows.shifted(generator()):
         raise KeyError
-    assert torch.equal(rows.base, rows.home)
+    assert torch.equal(rows.base, rows.unshifted)
 
 
 @pytest.mark.skipif(training is None, reason="installed without the kernel")
@@ -66,7 +66,7 @@ def test_the_native_steps_see_the_same_shifts_as_torch(algorithm, monkeypatch):
     data = class_samples(rows, y, torch.ones(120, dtype=torch.float64), 4)
     plan = Plan(algorithm, epochs=4, batch_size=50, learning_rate=0.05)
     native, by_torch = (
-        trained(BACKENDS[name], WholeTree(random_tree(FIGURE_1, 12, 4), data), data, plan, monkeypatch)
+        trained(ENGINES[name], WholeTree(random_tree(FIGURE_1, 12, 4), data), data, plan, monkeypatch)
         for name in ("native", "torch")
     )
     assert largest_difference(native, by_torch) < 1e-6
@@ -88,17 +88,17 @@ def test_shifts_make_a_tree_that_bears_them():
         "scale": "global",
         "image_shape": (8, 8),
     }
-    plain, shifted = (plain_tree(**parameters, shifts=shifts).fit(X, y) for shifts in (0, 1))
+    plain, shifted = (plain_tree(**parameters, max_shift=shifts).fit(X, y) for shifts in (0, 1))
     assert shifted.score(moved, LABELS[1200:]) > plain.score(moved, LABELS[1200:]) + 0.1
-    again = plain_tree(**parameters, shifts=1).fit(X, y)
+    again = plain_tree(**parameters, max_shift=1).fit(X, y)
     np.testing.assert_array_equal(shifted.tree_.weight, again.tree_.weight)
 
 
 def test_leaves_are_counted_and_choices_judged_by_the_images_as_they_are():
     X, y = DIGITS[:600], LABELS[:600]
-    model = CrispTreeClassifier(**QUICK, image_shape=(8, 8), shifts=1, shrinkage=0.0).fit(X, y)
-    assert len(model.path_) == 3
-    assert all(len(trial.row_scores) == len(X) for trial in model.path_)
+    model = CrispTreeClassifier.from_flat(**QUICK, image_shape=(8, 8), max_shift=1, shrinkage=0.0).fit(X, y)
+    assert len(model.cv_results_) == 3
+    assert all(len(trial.row_scores) == len(X) for trial in model.cv_results_)
     np.testing.assert_array_equal(
         np.bincount(model.apply(X)), model.tree_.statistics.node_counts.sum(axis=1)[-len(model.tree_.leaves) :]
     )
@@ -119,7 +119,7 @@ def test_modules_train_on_shifted_images_too():
     model = plain_tree(
         **QUICK,
         split=lambda shape: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 1)),
-        shifts=1,
+        max_shift=1,
         scale=None,
     ).fit(DIGITS[:100].reshape(-1, 8, 8), LABELS[:100])
     assert model.get_n_leaves() > 1
@@ -128,20 +128,22 @@ def test_modules_train_on_shifted_images_too():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"scale": "feature"}, "`scale` must be 'auto', 'global' or None for shifts=1"),
-        ({"grow": "co2"}, "`shifts` must be 0 for grow='co2'"),
-        ({"algorithm": "non_greedy"}, "`shifts` must be 0 for algorithm='non_greedy'"),
-        ({"shifts": 8}, "`shifts` must be below the sides of an image"),
-        ({"shifts": -1}, "`shifts` must be a whole number of at least 0"),
+        ({"scale": "feature"}, "`scale` must be 'auto', 'global' or None for max_shift=1"),
+        ({"grow": "co2"}, "`max_shift` must be 0 for grow='co2'"),
+        ({"algorithm": "non_greedy"}, "`max_shift` must be 0 for algorithm='non_greedy'"),
+        ({"max_shift": 8}, "`max_shift` must be below the sides of an image"),
+        ({"max_shift": -1}, "`max_shift` must be a whole number of at least 0"),
     ],
 )
 def test_what_cannot_be_shifted_is_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
-        CrispTreeClassifier(**{**QUICK, "image_shape": (8, 8), "shifts": 1, **parameters}).fit(DIGITS, LABELS)
+        CrispTreeClassifier.from_flat(**{**QUICK, "image_shape": (8, 8), "max_shift": 1, **parameters}).fit(
+            DIGITS, LABELS
+        )
 
 
 def test_a_warm_start_cannot_begin_to_shift():
     parameters = {**QUICK, "image_shape": (8, 8), "scale": "global", "warm_start": True}
     model = plain_tree(**parameters).fit(DIGITS[:200], LABELS[:200])
-    with pytest.raises(ValueError, match="`shifts` must be there from the first fit on"):
-        model.set_params(shifts=1, max_depth=4).fit(DIGITS[:200], LABELS[:200])
+    with pytest.raises(ValueError, match="`max_shift` must be set from the first fit on"):
+        model.set_params(training__max_shift=1, max_depth=4).fit(DIGITS[:200], LABELS[:200])

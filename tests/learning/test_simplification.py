@@ -3,11 +3,11 @@ import pytest
 import torch
 
 from crisptree.learning import loop as training
-from crisptree.learning.engines.native_engine import NativeSteps
-from crisptree.learning.engines.torch_engine import TorchSteps
+from crisptree.learning.engines.native_engine import NativeEngine
+from crisptree.learning.engines.torch_engine import TorchEngine
 from crisptree.learning.finetuning import TrainedTree, finetune
 from crisptree.learning.options import Plan
-from crisptree.learning.simplification import Counted, Stage, weakest_links
+from crisptree.learning.simplification import Counted, SimplifiedTree, weakest_links
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
 from tests.toys import FIGURE_1, class_samples, clouds, generator, random_structure, random_tree
@@ -20,14 +20,14 @@ def samples(n=200, n_features=6, n_classes=4, seed=0):
     )
 
 
-PENALTIES = [{}, {"l1": 1e-3}, {"l2": 1e-2}, {"roughness": 1e-2, "image_shape": (2, 3)}]
+PENALTIES = [{}, {"l1": 1e-3}, {"l2": 1e-2}, {"spatial_penalty": 1e-2, "image_shape": (2, 3)}]
 
 
-@pytest.mark.parametrize("make", [NativeSteps, TorchSteps])
+@pytest.mark.parametrize("make", [NativeEngine, TorchEngine])
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("algorithm", ["em", "likelihood", "alternating"])
 def test_zeros_stay_exactly_zero_and_the_other_weights_move(make, penalty, algorithm, monkeypatch):
-    monkeypatch.setattr(training, "quickest", lambda *_: make)
+    monkeypatch.setattr(training, "select_engine", lambda *_: make)
     tree, zeros = with_zeros(random_tree(FIGURE_1, 6, 4))
     plan = Plan(algorithm=algorithm, epochs=3, batch_size=50, learning_rate=0.05, **penalty)
     found = finetune(tree, samples(), plan, generator=generator(), zeros=zeros).tree.splits.parameters["weight"]
@@ -60,8 +60,8 @@ def test_holding_zeros_is_training_without_those_features():
 
 def test_native_and_torch_steps_agree_with_zeros(monkeypatch):
     found = []
-    for make in (NativeSteps, TorchSteps):
-        monkeypatch.setattr(training, "quickest", lambda *_, make=make: make)
+    for make in (NativeEngine, TorchEngine):
+        monkeypatch.setattr(training, "select_engine", lambda *_, make=make: make)
         tree, zeros = with_zeros(random_tree(FIGURE_1, 6, 4))
         found.append(finetune(tree, samples(), Plan(epochs=3, batch_size=50), generator=generator(), zeros=zeros).tree)
     assert torch.allclose(*(tree.splits.parameters["weight"] for tree in found), atol=1e-6)
@@ -75,7 +75,7 @@ def counts_of(structure, seed=0, n_classes=3, most=20):
 
 def score(structure, counted, ends):
     """By the definition: rows under an end get the majority of the training rows under it."""
-    nodes = structure.pruned(ends)[1]
+    nodes = structure.prune(ends)[1]
     training, validation = (structure.sums_below(part) for part in counted[1:])
     return sum(validation[n, training[n].argmax()] for n in nodes[len(nodes) // 2 :]) / validation[0].sum()
 
@@ -88,7 +88,7 @@ def test_pruning_stays_above_the_lowest_score(seed, loss):
     lowest = score(structure, counted, []) - loss
     ends = weakest_links(structure, counted, lowest)
     assert score(structure, counted, ends) >= lowest - 1e-9
-    kept = structure.pruned(ends)[1]
+    kept = structure.prune(ends)[1]
     # Nothing more could go: every split that is left would take the score below.
     inner = [int(n) for n in kept if n < structure.n_splits and n not in ends]
     assert all(score(structure, counted, [*ends, split]) < lowest - 1e-9 for split in inner)
@@ -99,7 +99,7 @@ def test_more_tolerance_never_keeps_more_splits():
     counted = counts_of(structure, 3)
     start = score(structure, counted, [])
     sizes = [
-        structure.pruned(weakest_links(structure, counted, start - loss))[0].n_splits for loss in (0, 0.01, 0.05, 1)
+        structure.prune(weakest_links(structure, counted, start - loss))[0].n_splits for loss in (0, 0.01, 0.05, 1)
     ]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == 0
@@ -123,7 +123,11 @@ def test_a_pruned_tree_keeps_the_splits_above_and_mixes_soft_tables():
     structure = TreeStructure([1, ~0], [~2, ~1])
     tree = random_tree(structure, 1, 4)
     counts = np.array([[3.0, 0, 0, 0], [1.0, 0, 0, 0], [0, 9.0, 0, 0]])
-    found = Stage(TrainedTree(tree, 2.0), None).without([1], Counted(Classes(counts.shape[1]), counts, counts)).soft
+    found = (
+        SimplifiedTree(TrainedTree(tree, 2.0), None)
+        .without([1], Counted(Classes(counts.shape[1]), counts, counts))
+        .soft
+    )
     assert found.steepness == 2.0
     assert found.tree.structure == TreeStructure.stump()
     assert torch.equal(found.tree.splits.parameters["weight"], tree.splits.parameters["weight"][:1])
@@ -132,6 +136,6 @@ def test_a_pruned_tree_keeps_the_splits_above_and_mixes_soft_tables():
 
 
 def test_a_tree_from_which_nothing_goes_is_the_stage_itself():
-    stage = Stage(TrainedTree(random_tree(FIGURE_1, 6, 4), 1.0), None)
+    stage = SimplifiedTree(TrainedTree(random_tree(FIGURE_1, 6, 4), 1.0), None)
     counts = counts_of(FIGURE_1, n_classes=4)
     assert stage.without([], counts) is stage

@@ -10,10 +10,10 @@ from scipy import sparse
 from crisptree.data.rows import SparseTrainingRows
 from crisptree.data.scaling import Scaling
 from crisptree.data.sparse import SparseRows
-from crisptree.learning.engines import BACKENDS, quickest
+from crisptree.learning.engines import ENGINES, select_engine
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.growth import grow, single_leaf
-from crisptree.learning.options import Limits, Plan
+from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
@@ -64,7 +64,7 @@ def tree(data, constraint="", structure=FIGURE_1):
 
 def both(make_trainee, data, plan, monkeypatch, constraint=""):
     return [
-        trained(BACKENDS[name], make_trainee(data, constraint), data, plan, monkeypatch) for name in ("native", "torch")
+        trained(ENGINES[name], make_trainee(data, constraint), data, plan, monkeypatch) for name in ("native", "torch")
     ]
 
 
@@ -97,8 +97,8 @@ def test_where_every_value_is_there_sparse_steps_are_dense_ones(make_trainee, mo
     data = samples(full)
     dense = class_samples(torch.from_numpy(full.toarray()), data.y, data.weight, 4)
     plan = Plan("em", epochs=4, batch_size=40, learning_rate=0.05, l1=0.01, input_noise=0.4)
-    ours = trained(BACKENDS["native"], make_trainee(data), data, plan, monkeypatch)
-    usual = trained(BACKENDS["torch"], make_trainee(dense), dense, plan, monkeypatch)
+    ours = trained(ENGINES["native"], make_trainee(data), data, plan, monkeypatch)
+    usual = trained(ENGINES["torch"], make_trainee(dense), dense, plan, monkeypatch)
     assert largest_difference(ours, usual) < 1e-6
 
 
@@ -108,7 +108,7 @@ def test_a_weight_moves_only_where_a_row_has_a_value(monkeypatch):
     data = samples(X.tocsr())
     plan = Plan("likelihood", epochs=3, batch_size=40, learning_rate=0.05, l2=0.1, input_noise=0.5)
     for name in ("native", "torch"):
-        found = trained(BACKENDS[name], stumps(data), data, plan, monkeypatch).splits.parameters["weight"]
+        found = trained(ENGINES[name], stumps(data), data, plan, monkeypatch).splits.parameters["weight"]
         moved = found != hyperplanes(3).parameters["weight"]
         assert not moved[0, 5]
         assert not moved[1:, 7].any()
@@ -118,13 +118,13 @@ def test_a_weight_moves_only_where_a_row_has_a_value(monkeypatch):
 @pytest.mark.parametrize("structure", [FIGURE_1, random_structure(25, 1)])
 def test_sparse_rows_take_the_same_steps_for_any_number_of_threads(structure, monkeypatch):
     monkeypatch.setattr("crisptree.learning.samples.VALUES_FOR_THREADS", 0)
-    monkeypatch.setattr("crisptree.blocks.available_cores", lambda: 3)
+    monkeypatch.setattr("crisptree.threads.available_cores", lambda: 3)
     plan = Plan("likelihood", epochs=3, batch_size=60, learning_rate=0.05, input_noise=0.3, mass_threshold=1e-3)
     found = []
     for n_jobs in (1, 3):
         data = samples(n_jobs=n_jobs)
         assert data.threads == n_jobs
-        found.append(trained(BACKENDS["native"], tree(data, "", structure), data, plan, monkeypatch))
+        found.append(trained(ENGINES["native"], tree(data, "", structure), data, plan, monkeypatch))
     assert largest_difference(*found) == 0
 
 
@@ -146,7 +146,7 @@ def test_a_grown_split_has_no_weights_for_features_that_its_rows_do_not_have():
     X = matrix(density=0.3).tolil()
     X[:, 11] = 0
     data, kind = samples(X.tocsr()), KINDS["oblique"]
-    plan, limits = Plan(epochs=2, learning_rate=0.05), Limits(max_depth=2)
+    plan, limits = Plan(epochs=2, learning_rate=0.05), GrowthLimits(max_depth=2)
     found = grow(single_leaf(data, kind, generator()), data, plan, limits, kind, generator=generator())
     assert found.structure.n_splits > 1
     weight = found.splits.parameters["weight"]
@@ -156,7 +156,7 @@ def test_a_grown_split_has_no_weights_for_features_that_its_rows_do_not_have():
 
 def test_the_quickest_backend_of_sparse_rows_is_native():
     data = samples()
-    assert quickest(tree(data), data, Plan()) is BACKENDS["native"]
+    assert select_engine(tree(data), data, Plan()) is ENGINES["native"]
 
 
 def test_sparse_scaling_divides_by_the_spread_and_keeps_zeros():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from crisptree import CrispSegmenter, CrispTreeClassifier
+from crisptree import CrispSegmenter, CrispTreeClassifier, TrainingOptions
 from crisptree.learning.options import Spec
 from crisptree.selection.search import shorten_training
 
@@ -13,8 +13,8 @@ QUICK = {"max_depth": 2, "epochs": 4, "finetune_epochs": 3, "random_state": 0, "
 
 
 def spec_of(estimator=CrispTreeClassifier, **parameters):
-    values = estimator(**parameters).get_params()
-    return Spec.of(values, reach=4, mean_weight=1.0, n_rows=100, image_shape=None, seed=0)
+    values = estimator.from_flat(**parameters).training_parameters()
+    return Spec.of(values, input_norm=4, mean_weight=1.0, n_rows=100, image_shape=None, seed=0)
 
 
 @pytest.mark.parametrize("estimator", [CrispTreeClassifier, CrispSegmenter])
@@ -57,4 +57,4 @@ def test_a_start_that_annealing_would_take_too_far_is_refused():
 
 def test_other_words_are_refused():
     with pytest.raises(ValueError, match="`finetune_steepness` must be 'restart' or 'continue' or a number above 0"):
-        CrispTreeClassifier(finetune_steepness="on").fit(X, Y)
+        CrispTreeClassifier(training=TrainingOptions(finetune_steepness="on")).fit(X, Y)

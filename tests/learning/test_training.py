@@ -14,7 +14,7 @@ from crisptree.learning.loop import ALGORITHMS, DivergenceError, train
 from crisptree.learning.options import Plan, Spec
 from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
-from crisptree.learning.task import Part, Problem
+from crisptree.learning.task import RowSet, TrainingTask
 from crisptree.splits import AxisCandidates, ObliqueSplits
 from crisptree.targets import Classes, Gaussians
 from tests.toys import FIGURE_1, class_samples, clouds, generator, plain_regressor, random_tree
@@ -114,14 +114,14 @@ def test_ems_responsibilities_come_from_the_start_of_the_epoch():
     assert not torch.allclose(fresh.leaves, tables[0], atol=1e-3)
 
 
-@pytest.mark.parametrize("change", [{"l2": 1.0}, {"roughness": 1.0, "image_shape": (5, 1)}, {"l1": 0.5}])
+@pytest.mark.parametrize("change", [{"l2": 1.0}, {"spatial_penalty": 1.0, "image_shape": (5, 1)}, {"l1": 0.5}])
 def test_penalties_act_on_every_split(change):
     data, tree = samples(), random_tree(FIGURE_1, 5, 3)
     plans = [Plan(epochs=20, learning_rate=0.05, **extra) for extra in ({}, change)]
     plain, held = (finetune(tree, data, plan, generator=generator()).tree.splits for plan in plans)
     for split in range(4):
         a, b = plain.parameters["weight"][split], held.parameters["weight"][split]
-        measure = {"l2": torch.Tensor.norm, "roughness": lambda w: w.diff().norm(), "l1": lambda w: w.abs().sum()}
+        measure = {"l2": torch.Tensor.norm, "spatial_penalty": lambda w: w.diff().norm(), "l1": lambda w: w.abs().sum()}
         assert measure[next(iter(change))](b) < measure[next(iter(change))](a)
 
 
@@ -222,8 +222,8 @@ def test_a_stump_has_its_penalties_to_itself():
 def test_auto_is_the_device_that_is_quicker(n_rows, target, split, has_kernels, device, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     X = np.broadcast_to(np.float32(0), (n_rows, 2))
-    part = Part(X, np.zeros(n_rows, dtype=np.int64), np.ones(n_rows))
-    problem = Problem(part, Scaling.none(2), target)
+    part = RowSet(X, np.zeros(n_rows, dtype=np.int64), np.ones(n_rows))
+    problem = TrainingTask(part, Scaling.none(2), target)
     assert device_of("auto", problem, split, has_kernels=has_kernels).type == device
 
 
@@ -233,12 +233,14 @@ def test_auto_is_the_device_that_is_quicker(n_rows, target, split, has_kernels, 
         ({}, True),
         ({"l1": 0.1}, True),
         ({"l1": 0.1, "feature_groups": ((0, 2),)}, False),
-        ({"signs": {0: 1}}, False),
-        ({"leaves": "linear"}, False),
+        ({"sign_cst": {0: 1}}, False),
+        ({"leaf_model": "linear"}, False),
         ({"split": "axis"}, False),
     ],
     ids=str,
 )
 def test_a_spec_knows_what_the_kernels_on_cuda_can_do(changes, has_kernels):
-    values = plain_regressor(steepness_step=0.1).get_params() | changes
-    assert Spec.of(values, reach=4, mean_weight=1.0, n_rows=100, image_shape=None, seed=0).has_kernels == has_kernels
+    values = plain_regressor(steepness_step=0.1).training_parameters() | changes
+    assert (
+        Spec.of(values, input_norm=4, mean_weight=1.0, n_rows=100, image_shape=None, seed=0).has_kernels == has_kernels
+    )

@@ -47,7 +47,7 @@ def test_a_fit_without_a_scaled_copy_is_the_same_bit_for_bit(more, monkeypatch, 
 
     copied = saved()
     made = []
-    monkeypatch.setattr(data_rows, "LARGEST_COPY", 0)
+    monkeypatch.setattr(data_rows, "MAX_COPY_BYTES", 0)
     monkeypatch.setattr(data_rows, "UnscaledRows", lambda *parts: made.append(parts) or UnscaledRows(*parts))
     assert saved() == copied
     assert made
@@ -72,7 +72,7 @@ def test_a_file_that_is_mapped_for_reading_trains_without_a_copy(tmp_path, monke
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     plain = plain_tree(**QUICK).fit(X, y)
-    monkeypatch.setattr(data_rows, "LARGEST_COPY", 0)
+    monkeypatch.setattr(data_rows, "MAX_COPY_BYTES", 0)
     for scale in ("feature", None):
         other = plain_tree(**QUICK | {"scale": scale}).fit(mapped, y)
         assert scale is None or np.array_equal(other.tree_.weight, plain.tree_.weight)
@@ -92,14 +92,14 @@ def test_a_fit_takes_little_memory_beside_its_data(monkeypatch):
         return most
 
     assert peak() > X.nbytes  # the copy, where it is small
-    monkeypatch.setattr(data_rows, "LARGEST_COPY", X.nbytes // 2)
+    monkeypatch.setattr(data_rows, "MAX_COPY_BYTES", X.nbytes // 2)
     assert peak() < X.nbytes / 2
 
 
 PROGRAM = """
 import resource, sys
 import numpy as np
-import crisptree.estimators.fitting
+import crisptree.pipeline.trees
 from tests.toys import plain_tree
 X = np.empty((1_000_000, 256), dtype=np.float32)
 for block in range(0, len(X), 10_000):

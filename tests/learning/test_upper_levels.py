@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CrispTreeClassifier, CrispTreeRegressor, StopTraining
-from crisptree.learning.finetuning import Stage, UpperLevels, stages
-from crisptree.learning.journal import Journal
+from crisptree import CrispTreeClassifier, CrispTreeRegressor, StopTraining, TrainingOptions
+from crisptree.learning.finetuning import FinetuningStage, UpperLevels, stages
 from crisptree.learning.options import Plan
+from crisptree.persistence.checkpoints import CheckpointStore
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
@@ -59,7 +59,9 @@ def counts_of(tree, x, y):
 def test_levels_are_doubled_until_the_whole_of_a_large_tree_is_trained(upper, depth, levels):
     plan, structure = Plan(upper_levels=upper, mass_threshold=1e-3), TreeStructure.balanced(depth)
     found = stages(plan, structure, n_rows=4 * structure.n_splits)
-    assert stages(plan, structure, n_rows=4 * structure.n_splits + 1) == [Stage(depth, Plan(mass_threshold=1e-3))]
+    assert stages(plan, structure, n_rows=4 * structure.n_splits + 1) == [
+        FinetuningStage(depth, Plan(mass_threshold=1e-3))
+    ]
     assert [stage.levels for stage in found] == levels
     assert found[0].plan == Plan(mass_threshold=1e-3)
     assert len({stage.plan.mass_threshold for stage in found[1:]}) <= 1
@@ -75,9 +77,9 @@ def test_exact_steps_stay_exact_and_no_threshold_is_above_one():
 def test_upper_levels_send_rows_where_the_whole_tree_does_and_know_their_classes():
     tree, x = random_tree(4), torch.randn(500, 3, generator=torch.Generator().manual_seed(1))
     y = (x[:, 0] > 0).long()
-    upper = UpperLevels.of(tree, Stage(2, Plan()), lambda tree: counts_of(tree, x, y))
+    upper = UpperLevels.of(tree, FinetuningStage(2, Plan()), lambda tree: counts_of(tree, x, y))
     assert (upper.tree.structure.depth, upper.splits) == (2, [0, 1, 2])
-    _, nodes = tree.structure.cut(2)
+    _, nodes = tree.structure.truncate(2)
     parents, at = tree.structure.parents, tree.structure.n_splits + tree.route(x).numpy()
     for _ in range(2):
         at = parents[at]
@@ -88,13 +90,13 @@ def test_upper_levels_send_rows_where_the_whole_tree_does_and_know_their_classes
 
 def test_a_leaf_of_upper_levels_that_no_row_reaches_says_what_leaves_below_say():
     tree = random_tree(2)
-    upper = UpperLevels.of(tree, Stage(1, Plan()), lambda tree: torch.zeros(2, 2))
+    upper = UpperLevels.of(tree, FinetuningStage(1, Plan()), lambda tree: torch.zeros(2, 2))
     np.testing.assert_allclose(upper.tree.leaves[0], tree.leaves[:2].mean(dim=0), rtol=1e-6)
 
 
 def test_what_was_trained_above_is_put_back_and_nothing_else_moves():
     tree, x = random_tree(3), torch.randn(50, 3)
-    upper = UpperLevels.of(tree, Stage(1, Plan()), lambda tree: torch.ones(2, 2))
+    upper = UpperLevels.of(tree, FinetuningStage(1, Plan()), lambda tree: torch.ones(2, 2))
     same = upper.put_back(upper.tree)
     np.testing.assert_array_equal(same.route(x), tree.route(x))
     turned = upper.tree.splits.replaced({name: -value for name, value in upper.tree.splits.parameters.items()})
@@ -109,7 +111,7 @@ def test_trees_of_fewer_splits_are_finetuned_at_once():
     fits = [CrispTreeClassifier.paper(**QUICK, max_depth=10, upper_levels=upper).fit(X, y) for upper in (None, 4)]
     np.testing.assert_array_equal(fits[0].tree_.weight, fits[1].tree_.weight)
     assert fits[0].history_ == fits[1].history_
-    assert CrispTreeClassifier.paper().upper_levels is None
+    assert CrispTreeClassifier.paper().flat_parameters()["upper_levels"] is None
 
 
 def test_a_tree_that_has_split_noise_to_the_end_is_finetuned_from_above():
@@ -125,7 +127,7 @@ def test_a_tree_that_has_split_noise_to_the_end_is_finetuned_from_above():
         {},
         {"split": "axis"},
         {"max_features_per_split": 2},
-        {"signs": {0: 1}},
+        {"sign_cst": {0: 1}},
         {"algorithm": "alternating"},
         {"l1": 0.01},
     ],
@@ -135,7 +137,7 @@ def test_every_kind_of_hyperplane_can_be_finetuned_from_above(parameters):
     X, y = noise()
     model = CrispTreeClassifier.paper(**QUICK | {"max_depth": 3, "upper_levels": 1} | parameters).fit(X, y)
     assert [levels for levels, *_ in tuned_levels(model)] == [1, 2, 3]
-    if "signs" in parameters:
+    if "sign_cst" in parameters:
         assert (model.tree_.weight[:, 0] >= 0).all()
     if "max_features_per_split" in parameters:
         assert (np.count_nonzero(model.tree_.weight, axis=1) <= 2).all()
@@ -146,7 +148,7 @@ def test_every_kind_of_hyperplane_can_be_finetuned_from_above(parameters):
 def test_numbers_are_finetuned_from_above_but_not_linear_leaves(leaves, levels):
     X, _ = noise()
     plain = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0, "max_depth": 3, "upper_levels": 1}
-    model = CrispTreeRegressor(**QUICK, **plain, leaves=leaves, leaf_penalty=1.0).fit(X, X[:, 0] * X[:, 1])
+    model = CrispTreeRegressor.from_flat(**QUICK, **plain, leaf_model=leaves, leaf_l2=1.0).fit(X, X[:, 0] * X[:, 1])
     assert [found for found, *_ in tuned_levels(model)] == levels
 
 
@@ -160,7 +162,7 @@ def test_a_callback_that_stops_upper_levels_stops_all():
 
     model = CrispTreeClassifier.paper(**QUICK, max_depth=3, upper_levels=1, callbacks=[stop]).fit(X, y)
     assert tuned_levels(model) == [(1, 1, 2)]
-    assert not np.array_equal(model.tree_.weight[0], model.greedy().tree_.weight[0])
+    assert not np.array_equal(model.tree_.weight[0], model.before_finetuning().tree_.weight[0])
 
 
 @pytest.mark.usefixtures("three_splits_are_many")
@@ -168,10 +170,10 @@ def test_the_greedy_tree_is_kept_where_no_epoch_of_the_whole_tree_is_better():
     X, y = noise()
     model = CrispTreeClassifier.paper(
         **QUICK | {"learning_rate": 3.0}, max_depth=3, upper_levels=1, early_stopping=True
-    ).fit(X, y, validation=(X, y))
+    ).fit(X, y, eval_set=(X, y))
     scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
     assert scores[:6] == [None] * 6
-    assert model.score(X, y) == pytest.approx(max(*scores[6:], model.greedy().score(X, y)))
+    assert model.score(X, y) == pytest.approx(max(*scores[6:], model.before_finetuning().score(X, y)))
 
 
 @pytest.mark.usefixtures("three_splits_are_many")
@@ -180,7 +182,7 @@ def test_a_fit_that_is_killed_while_upper_levels_train_goes_on_to_the_same_tree(
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     X, y = noise()
     model = CrispTreeClassifier.paper(**QUICK, max_depth=3, upper_levels=1)
-    whole, keep, kept = model.fit(X, y).tree_, Journal.keep, []
+    whole, keep, kept = model.fit(X, y).tree_, CheckpointStore.keep, []
 
     def crash(self, *arguments, **more):
         keep(self, *arguments, **more)
@@ -189,7 +191,7 @@ def test_a_fit_that_is_killed_while_upper_levels_train_goes_on_to_the_same_tree(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "keep", crash)
+        patch.setattr(CheckpointStore, "keep", crash)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y, checkpoint=tmp_path, checkpoint_every=0)
     again = model.fit(X, y, checkpoint=tmp_path, resume=True).tree_
@@ -199,4 +201,4 @@ def test_a_fit_that_is_killed_while_upper_levels_train_goes_on_to_the_same_tree(
 
 def test_more_levels_than_ten_are_refused():
     with pytest.raises(ValueError, match="`upper_levels` must be a whole number from 1 to 10 or None"):
-        CrispTreeClassifier(upper_levels=11).fit(*noise())
+        CrispTreeClassifier(training=TrainingOptions(upper_levels=11)).fit(*noise())

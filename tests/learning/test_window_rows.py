@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.data.images import Canvas, WindowView
-from crisptree.data.windows import Windows
+from crisptree.data.images import Canvas, Windows, WindowView
 from crisptree.learning import loop as training_loop
-from crisptree.learning.engines.native_engine import NativeSteps
-from crisptree.learning.engines.torch_engine import TorchSteps
+from crisptree.learning.engines.native_engine import NativeEngine
+from crisptree.learning.engines.torch_engine import TorchEngine
 from crisptree.learning.finetuning import WholeTree, finetune
 from crisptree.learning.growth import grow, single_leaf
-from crisptree.learning.options import Limits, Plan
+from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.native import training
 from crisptree.splits import kind_of
 from tests.images.test_windows import images_of
@@ -54,7 +53,7 @@ def test_growing_and_finetuning_on_windows_give_the_same_bits(view, dtype, algor
         draw, kind = generator(), kind_of("oblique", (samples.n_features,))
         plan = Plan(algorithm, epochs=3, batch_size=37, learning_rate=0.05, rows_per_epoch=150, mass_threshold=1e-3)
         start = single_leaf(samples, kind, draw)
-        greedy = grow(start, samples, plan, Limits(max_depth=3), kind, generator=draw)
+        greedy = grow(start, samples, plan, GrowthLimits(max_depth=3), kind, generator=draw)
         trees.append(finetune(greedy, samples, plan, generator=draw, validation=samples).tree)
     one, other = trees
     assert one.structure == other.structure
@@ -72,9 +71,9 @@ def test_a_batch_that_goes_in_pieces_gives_the_same_bits_too():
         trainee.splits = trainee.splits.replaced({k: v.float() for k, v in trainee.splits.parameters.items()})
         trainee.leaves = trainee.leaves.float()
         plan = Plan(epochs=1, batch_size=1000, steepness=0.1)
-        steps = NativeSteps(trainee, samples, plan, fresh=False)
+        steps = NativeEngine(trainee, samples, plan, fresh=False)
         for _ in range(2):
-            steps.epoch(plan.pace(0), trainee.groups.rows)
+            steps.epoch(plan.settings_at(0), trainee.groups.rows)
         results.append(trainee.splits.parameters["weight"].detach())
     assert torch.equal(*results)
 
@@ -84,10 +83,10 @@ def test_windows_trained_natively_equal_those_of_torch(monkeypatch):
     samples, _ = both(VIEWS[1])
     tree, plan = random_tree(FIGURE_1, samples.n_features, 3), Plan(epochs=2, batch_size=60, learning_rate=0.05)
     trainees = [WholeTree(tree, samples) for _ in range(2)]
-    assert NativeSteps.supports(trainees[0], samples, Plan())
+    assert NativeEngine.supports(trainees[0], samples, Plan())
     one, other = (
         trained(make, trainee, samples, plan, monkeypatch)
-        for make, trainee in zip((NativeSteps, TorchSteps), trainees, strict=True)
+        for make, trainee in zip((NativeEngine, TorchEngine), trainees, strict=True)
     )
     assert largest_difference(one, other) < 1e-9
 

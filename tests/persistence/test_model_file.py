@@ -57,8 +57,8 @@ def test_a_file_of_format_1_stays_readable():
     assert model.predict(rows).tolist() == expected["predict"]
     assert model.apply(rows).tolist() == expected["apply"]
     assert model.predict_proba(rows).tolist() == expected["predict_proba"]
-    assert model.greedy().apply(rows).tolist() == expected["greedy_apply"]
-    assert model.learning_rate_decay == "none", "there was no other way then"
+    assert model.before_finetuning().apply(rows).tolist() == expected["greedy_apply"]
+    assert model.flat_parameters()["learning_rate_decay"] == "none", "there was no other way then"
 
 
 def test_another_process_predicts_the_same_bits_without_torch(saved, tmp_path):
@@ -301,7 +301,7 @@ def test_without_the_optional_greedy_tree_the_rest_is_read(saved, tmp_path):
                 del arrays[name]
 
     model = crisptree.load(rewritten(saved, tmp_path / "small.crisp", drop))
-    assert np.array_equal(model.greedy().predict(X), model.predict(X))
+    assert np.array_equal(model.before_finetuning().predict(X), model.predict(X))
 
 
 def test_a_crash_while_saving_leaves_the_old_file(saved, tmp_path, monkeypatch):
@@ -354,7 +354,7 @@ def test_parameters_survive_whatever_their_type(tmp_path):
     ).fit(X, Y)
     model.save(tmp_path / "x.crisp")
     again = crisptree.load(tmp_path / "x.crisp")
-    assert (again.max_depth, again.learning_rate, again.image_shape) == (3, 0.5, (5, 1))
+    assert (again.max_depth, again.flat_parameters()["learning_rate"], again.image_shape) == (3, 0.5, (5, 1))
     assert again.class_weight == {0: 1.0, 1: 2.0, 2: 3.0}
 
 

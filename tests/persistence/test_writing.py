@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from crisptree import report
-from crisptree.persistence.writing import atomic_write
+from crisptree.files import atomic_write
 from tests.report.conftest import fitted
 
 
@@ -115,7 +115,7 @@ def test_names_may_be_as_long_as_the_system_takes_them(tmp_path, name):
 def test_the_part_of_a_killed_writer_goes_with_the_next_write_and_that_of_a_living_one_stays(tmp_path):
     code = (
         "import os, sys\n"
-        "from crisptree.persistence.writing import atomic_write\n"
+        "from crisptree.files import atomic_write\n"
         "with atomic_write(sys.argv[1]) as temporary:\n"
         "    temporary.write_text('half')\n"
         "    os.kill(os.getpid(), 9)\n"
@@ -217,7 +217,7 @@ def run_writer(path, number, times):
     """Save one path many times in a process of its own."""
     code = (
         "import sys\n"
-        "from crisptree.persistence.writing import atomic_write\n"
+        "from crisptree.files import atomic_write\n"
         "sys.stdin.readline()\n"
         "for _ in range(int(sys.argv[3])):\n"
         "    with atomic_write(sys.argv[1]) as temporary:\n"

@@ -103,9 +103,9 @@ def chosen_model():
         ({"max_depth": 1, "split": "axis", "input_noise": 0.0, "l1": 0.0}, 140, 1.0),
         ({"max_depth": 2, "split": "axis", "input_noise": 0.0, "l1": 0.0}, 150, 3.0),
     ]
-    model.path_ = [
+    model.cv_results_ = [
         Trial(values, np.repeat([1.0, 0.0], [right, 200 - right]), np.ones(200), size, 4.0)
         for values, right, size in tried
     ]
-    model.chosen_ = tried[2][0] | {"shrinkage": 10.0}
+    model.best_params_ = tried[2][0] | {"shrinkage": 10.0}
     return model

@@ -10,7 +10,7 @@ from tests.toys import clouds, plain_tree, ridges
 X, Y = clouds(60, n_features=2)
 MODEL = plain_tree(max_depth=1, epochs=2, finetune_epochs=2, random_state=0).fit(X, Y)
 QUICK = {"max_depth": 1, "epochs": 2, "finetune_epochs": 2, "input_noise": 0.5, "l1": 0.0, "split": "oblique"}
-REGRESSOR = CrispTreeRegressor(**QUICK, random_state=0).fit(*ridges(60))
+REGRESSOR = CrispTreeRegressor.from_flat(**QUICK, random_state=0).fit(*ridges(60))
 IMAGE = np.arange(12.0).reshape(3, 4)
 
 DRAWINGS = {

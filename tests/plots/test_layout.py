@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from crisptree.plots.layout import END, compute_layout, leaf_letters, make_arrow
+from crisptree.plots.style import leaf_letters
+from crisptree.plots.tree import END, compute_layout, make_arrow
 from crisptree.structure import TreeStructure
 from tests.toys import CHAIN, FIGURE_1, SHAPES, random_structure
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from crisptree import CrispSegmenter
+from crisptree import CrispSegmenter, TrainingOptions
 from crisptree.plots import plot_pixel_regression, plot_segmentation, plot_tree
 
 RNG = np.random.default_rng(0)
@@ -45,7 +45,9 @@ def test_panels_that_do_not_fit_are_refused():
 
 
 def test_the_splits_of_a_segmenter_are_drawn_as_windows():
-    model = CrispSegmenter(window=5, max_depth=2, epochs=1, finetune_epochs=0, min_updates=1, random_state=0)
+    model = CrispSegmenter(
+        window=5, max_depth=2, training=TrainingOptions(epochs=1, finetune_epochs=0, min_updates=1), random_state=0
+    )
     model.fit(GREY, TRUTH)
     assert len(plot_tree(model).images) == model.tree_.structure.n_splits
 

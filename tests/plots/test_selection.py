@@ -27,7 +27,7 @@ def test_it_draws_on_the_given_axes_and_returns_them():
 
 def test_every_kind_of_trial_has_its_marker_and_every_trial_its_name():
     ax = plot_selection(chosen_model())
-    assert sorted(key(ax)) == ["chosen", "noise widths", "shallow", "sparse", "thresholds"]
+    assert sorted(key(ax)) == ["noise levels", "selected", "shallow", "sparse", "thresholds"]
     assert texts(ax) == ["σ = 0.3", "σ = 0.7", "depth 2", "l1 = 0.03", "1", "2"]
     assert overlaps(ax) == []
 
@@ -35,9 +35,9 @@ def test_every_kind_of_trial_has_its_marker_and_every_trial_its_name():
 def test_points_are_accuracies_against_weights_with_their_standard_errors():
     model = chosen_model()
     ax = plot_selection(model)
-    first = model.path_[0]
-    np.testing.assert_allclose(points(ax, "noise widths")[0], [first.weights, 100 * first.score])
-    bars = next(bars for bars in ax.containers if bars.get_label() == "noise widths")
+    first = model.cv_results_[0]
+    np.testing.assert_allclose(points(ax, "noise levels")[0], [first.weights, 100 * first.score])
+    bars = next(bars for bars in ax.containers if bars.get_label() == "noise levels")
     low, high = bars.lines[2][0].get_segments()[0][:, 1]
     share = first.score
     assert (high - low) / 2 == pytest.approx(100 * np.sqrt(share * (1 - share) / len(first.row_scores)))
@@ -46,19 +46,19 @@ def test_points_are_accuracies_against_weights_with_their_standard_errors():
 def test_the_chosen_one_has_a_ring():
     model = chosen_model()
     ax = plot_selection(model)
-    ring = next(line for line in ax.lines if line.get_label() == "chosen")
+    ring = next(line for line in ax.lines if line.get_label() == "selected")
     assert ring.get_color() == ACCENT
-    assert ring.get_xdata().tolist() == [model.path_[2].weights]
+    assert ring.get_xdata().tolist() == [model.cv_results_[2].weights]
 
 
 def test_what_a_fit_really_tried_can_be_drawn():
     X, y = clouds(200)
     quick = {"max_depth": 3, "epochs": 3, "finetune_epochs": 3, "min_updates": 20, "random_state": 0}
-    model = crisptree.CrispTreeClassifier(**quick).fit(X, y)
+    model = crisptree.CrispTreeClassifier.from_flat(**quick).fit(X, y)
     ax = plot_selection(model)
     ax.figure.canvas.draw()
-    assert "chosen" in key(ax)
-    assert sum(len(bars.lines[0].get_xdata()) for bars in ax.containers) == len(model.path_)
+    assert "selected" in key(ax)
+    assert sum(len(bars.lines[0].get_xdata()) for bars in ax.containers) == len(model.cv_results_)
 
 
 def test_a_model_that_chose_nothing_says_so():

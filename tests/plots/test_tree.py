@@ -9,8 +9,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from crisptree.plots import plot_path, plot_tree
-from crisptree.plots.layout import compute_layout
 from crisptree.plots.style import ACCENT
+from crisptree.plots.tree import compute_layout
 from tests.plots.models import figure_1, module_model, random_model
 from tests.plots.reading import overlaps, texts
 from tests.toys import plain_tree

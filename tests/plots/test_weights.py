@@ -34,9 +34,9 @@ def test_gray_is_a_linear_map_of_the_weights():
 
 
 def test_two_models_stand_one_below_the_other():
-    smooth, rough = image_model(roughness=0.01), image_model(seed=1)
+    smooth, rough = image_model(spatial_penalty=0.01), image_model(seed=1)
     axes = plot_weights(smooth, [0, 1], compare=rough)
-    assert [ax.get_ylabel() for ax in axes[:, 0]] == ["roughness 0.01", "no roughness"]
+    assert [ax.get_ylabel() for ax in axes[:, 0]] == ["spatial penalty 0.01", "no spatial penalty"]
     assert [ax.get_title() for ax in axes[0]] == ["split 0", "split 1"]
     assert not np.array_equal(pixels(axes[0, 0]), pixels(axes[1, 0]))
     named = plot_weights(smooth, [0], compare=rough, labels=["$a$", "b"])

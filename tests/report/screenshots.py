@@ -35,7 +35,7 @@ def main(model_file: str | None = None) -> None:
     mnist = load_mnist()
     if model_file is None:
         model = crisptree.CrispTreeClassifier.paper(
-            max_depth=8, epochs=15, finetune_epochs=25, roughness=1e-4, image_shape=(28, 28), random_state=0
+            max_depth=8, epochs=15, finetune_epochs=25, spatial_penalty=1e-4, image_shape=(28, 28), random_state=0
         ).fit(mnist.X_train, mnist.y_train)
     else:
         model = crisptree.load(model_file)

@@ -65,7 +65,7 @@ def visit(chromium):
 def digits_page(tmp_path_factory):
     digits = load_digits()
     model = plain_tree(max_depth=5, epochs=6, finetune_epochs=6, image_shape=(8, 8), random_state=0)
-    model.fit(digits.X_train, digits.y_train, validation=(digits.X_valid, digits.y_valid))
+    model.fit(digits.X_train, digits.y_train, eval_set=(digits.X_valid, digits.y_valid))
     path = tmp_path_factory.mktemp("pages") / "digits.html"
     names = [*map(str, range(9)), EVIL]
     return write(model, path, digits.X_test, digits.y_test, class_names=names, title="Digits"), model, digits
@@ -282,7 +282,7 @@ def test_tabular_samples_show_pushes_changes_and_values(size, visit, table_page)
         tab.click("#panel .link >> nth=0")
         assert text_of(tab, "#panel h3").startswith("Split")
         tab.click("#blame .link >> nth=0")
-        assert "To blame for" in text_of(tab, "#panel")
+        assert "Responsible for" in text_of(tab, "#panel")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -448,7 +448,7 @@ def test_edited_values_are_predicted_in_the_page_as_the_model_predicts_them(size
 
 
 def test_linear_models_in_leaves_answer_edited_values_as_the_model_does(visit, tmp_path):
-    model, X, y = fitted(n_classes=3, leaves="linear", max_depth=1)
+    model, X, y = fitted(n_classes=3, leaf_model="linear", max_depth=1)
     with visit(write(model, tmp_path / "page.html", X, y, class_names=["north", "east", "south"])) as tab:
         assert tab.evaluate("document.documentElement.dataset.whatif") == "true"
         tab.click("#gallery [data-sample] >> nth=0")

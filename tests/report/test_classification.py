@@ -24,8 +24,8 @@ def test_the_summary_has_two_accuracies_and_the_length_of_paths(page, model_and_
 
 def test_the_summary_says_how_good_probabilities_are(page, model_and_rows):
     model, X, y = model_and_rows
-    summary = page(model.pruned(0.05), X, y)[1]["summary"]
-    said = model.pruned(0.05).predict_proba(X)
+    summary = page(model.prune(0.05), X, y)[1]["summary"]
+    said = model.prune(0.05).predict_proba(X)
     assert summary["brier_score"] == pytest.approx(metrics.brier_score(y, said), abs=1e-5)
     assert summary["calibration_error"] == pytest.approx(metrics.calibration_error(y, said), abs=1e-5)
     assert page(model, X)[1]["summary"]["brier_score"] is None
@@ -114,7 +114,7 @@ def test_curves_show_likelihood_steepness_and_validation(page):
     history = page(model)[1]["history"]
     assert history["likelihood"][0] == pytest.approx(-model.history_[0].loss, abs=1e-6)
     assert set(history["validation"]) == {None}
-    model.fit(X, y, validation=(X, y))
+    model.fit(X, y, eval_set=(X, y))
     assert page(model)[1]["history"]["validation"][-1] == pytest.approx(model.history_[-1].validation_score, abs=1e-6)
 
 

@@ -91,7 +91,7 @@ def test_what_cannot_be_shown_is_said_in_words(page):
     single = page(*fitted(max_depth=0))[0].split("<script")[0]
     assert "a single leaf" in single
     all_right = page(model, X, model.predict(X))[0].split("<script")[0]
-    assert "Not one of the given rows is wrong" in all_right
+    assert "None of the rows is misclassified" in all_right
     none_kept = page(model, X, y, max_samples=0)[0].split("<script")[0]
     assert "max_samples=0" in none_kept
 

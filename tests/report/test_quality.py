@@ -6,7 +6,7 @@ from sklearn.metrics import roc_auc_score
 from crisptree import explain
 from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inspection import view_model
-from crisptree.inspection.importances import rank_columns
+from crisptree.inspection.linear_splits import rank_columns
 from crisptree.report.classification import calibration_curve, roc_curves
 from tests.report.conftest import fitted, unpacked
 
@@ -31,7 +31,7 @@ def test_calibration_holds_all_rows_and_equal_chances_stay_together():
     said = np.array([[0.9, 0.1]] * 30 + [[0.2, 0.8]] * 10)
     truth = np.array([0] * 27 + [1] * 3 + [1] * 10)
     found = calibration_curve(truth, said)
-    assert (found["rows"], found["told"], found["came"]) == ([30, 10], [0.1, 0.8], [0.1, 1.0])
+    assert (found["rows"], found["predicted"], found["observed"]) == ([30, 10], [0.1, 0.8], [0.1, 1.0])
 
 
 def test_the_pruning_path_has_the_accuracy_of_each_pruned_model(page):
@@ -40,7 +40,7 @@ def test_the_pruning_path_has_the_accuracy_of_each_pruned_model(page):
     path = model.ccp_path()
     assert data["leaves"] == path.leaves.tolist()
     for alpha, given in zip(path.alphas, data["given"], strict=True):
-        assert given == pytest.approx(model.pruned(alpha).score(X, y), abs=1e-4)
+        assert given == pytest.approx(model.prune(alpha).score(X, y), abs=1e-4)
     assert data["training"] == data["given"]  # these are the rows of training
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from crisptree.report import write
 from tests.report.conftest import fitted
@@ -34,7 +35,7 @@ def test_wrong_arguments_are_refused_before_a_file_is_written(arguments, message
 def test_classes_may_be_words(page):
     model, X, y = fitted(max_depth=1, n_classes=2)
     words = np.array(["<b>no</b>", "yes"])[y]
-    renamed = plain_tree(**model.get_params()).fit(X, words)
+    renamed = clone(model).fit(X, words)
     _, data = page(renamed, X, words)
     assert data["classes"] == ["<b>no</b>", "yes"]
     assert data["summary"]["hard"] == pytest.approx(renamed.score(X, words))

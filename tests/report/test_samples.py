@@ -88,9 +88,9 @@ def test_wide_rows_keep_the_features_with_the_largest_weights(page):
     assert unpacked(samples["values"])[0].tolist() == X[row, shown].tolist()
 
 
-def test_errors_are_blamed_as_explain_does(page):
+def test_errors_are_attributed_as_by_explain(page):
     model, X, y = fitted()
     wrong = (y + (np.arange(len(y)) % 3 == 0)) % 4
-    assert page(model, X, wrong)[1]["blame"] == [
+    assert page(model, X, wrong)[1]["error_attribution"] == [
         list(entry) for entry in explain.attribute_errors(model, X, wrong).table()
     ]

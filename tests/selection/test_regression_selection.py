@@ -10,7 +10,7 @@ import crisptree
 from crisptree import CrispForestRegressor, CrispTreeRegressor
 from crisptree.data.rows import learn_scaling
 from crisptree.learning.linear_leaves import PENALTIES, best_penalty
-from crisptree.learning.task import Part, Problem
+from crisptree.learning.task import RowSet, TrainingTask
 from crisptree.selection import candidates
 from crisptree.selection.candidates import try_finalists
 from crisptree.selection.evaluators import EnsemblePredictions, TreeEvaluator
@@ -45,7 +45,7 @@ def test_a_few_trees_of_two_kinds_tell_how_good_a_mixture_would_be():
     one, other = predict(5, 0.5, rng, y, 0.6 * shared), predict(5, 1.0, rng, y, -0.4 * shared)
     together = one.mix_with(other).score(Gaussians(1), 24).mean()
     halves = [predict(12, 0.5, rng, y, 0.6 * shared).mean, predict(12, 1.0, rng, y, -0.4 * shared).mean]
-    assert together == pytest.approx(Gaussians(1).agreement(sum(halves) / 2, y).mean(), abs=0.02)
+    assert together == pytest.approx(Gaussians(1).score_predictions(sum(halves) / 2, y).mean(), abs=0.02)
 
 
 def weights_of(forest):
@@ -78,7 +78,7 @@ def test_a_warm_start_goes_on_with_either_kind():
     np.testing.assert_array_equal(more.predict(X), regressor(split="mixed", n_estimators=4).fit(X, y).predict(X))
 
 
-@pytest.mark.parametrize("changes", [{"signs": {0: 1}}, {"leaves": "linear"}, {"roughness": 0.1}])
+@pytest.mark.parametrize("changes", [{"sign_cst": {0: 1}}, {"leaf_model": "linear"}, {"spatial_penalty": 0.1}])
 def test_a_mixed_forest_refuses_what_thresholds_cannot_have(changes):
     with pytest.raises(ValueError, match="must be"):
         regressor(split="mixed", **changes).fit(X, y)
@@ -86,21 +86,21 @@ def test_a_mixed_forest_refuses_what_thresholds_cannot_have(changes):
 
 def test_a_forest_of_numbers_tries_the_sharp_mixture_and_the_best_one():
     brief = QUICK | {"epochs": 1, "finetune_epochs": 1, "min_updates": 1, "max_depth": 2}
-    forest = CrispForestRegressor(**brief, n_estimators=4).fit(X[:90], y[:90])
-    mixtures = [trial for trial in forest.path_ if trial.values["split"] == "mixed"]
+    forest = CrispForestRegressor.from_flat(**brief, n_estimators=4).fit(X[:90], y[:90])
+    mixtures = [trial for trial in forest.cv_results_ if trial.values["split"] == "mixed"]
     values = {"max_depth": 2, "split": "mixed", "input_noise": 0.0, "l1": 0.0, "steepness_step": 1.0}
     (sharp,) = [trial for trial in mixtures if trial.values == values]
     assert len(mixtures) <= 2
     assert all(trial.score >= sharp.score for trial in mixtures)
-    best = max(forest.path_, key=lambda trial: trial.score)
+    best = max(forest.cv_results_, key=lambda trial: trial.score)
     beyond_chance = best.score - sharp.score > best.error_against(sharp)
-    assert forest.chosen_ == (best if beyond_chance else sharp).values
+    assert forest.best_params_ == (best if beyond_chance else sharp).values
 
 
 def problem():
     scaled = (y - y.mean()) / y.std()
-    part = Part(X.astype(np.float32), scaled[:, None], np.ones(len(y)))
-    return Problem(part, learn_scaling(part.X, part.weight, "feature", 1), Gaussians(1))
+    part = RowSet(X.astype(np.float32), scaled[:, None], np.ones(len(y)))
+    return TrainingTask(part, learn_scaling(part.X, part.weight, "feature", 1), Gaussians(1))
 
 
 class RecordedEvaluator(TreeEvaluator):
@@ -116,7 +116,7 @@ class RecordedEvaluator(TreeEvaluator):
 
 def search_of(trial=None, **changes):
     """A search of a regression tree in three folds."""
-    parameters = CrispTreeRegressor(**changes).get_params()
+    parameters = CrispTreeRegressor.from_flat(**changes).training_parameters()
     search = CandidateSearch(parameters, problem(), RecordedEvaluator(parameters, trial), None, 0)
     search.folds = make_folds(search.problem, 0, n_folds=3)
     return search
@@ -183,10 +183,10 @@ def test_only_regression_in_constant_leaves_on_few_rows_has_a_final_round(monkey
     monkeypatch.setattr(candidates, "find_finalists", lambda trials: asked.append(len(trials)) or [])
     brief = {"epochs": 1, "finetune_epochs": 1, "min_updates": 2, "max_depth": 2, "random_state": 0}
     rows, numbers = make_friedman3(520, random_state=0)
-    CrispTreeRegressor(**brief).fit(rows, numbers)
+    CrispTreeRegressor.from_flat(**brief).fit(rows, numbers)
     assert len(asked) == 1
-    CrispTreeRegressor(**brief, leaves="linear").fit(rows, numbers)
-    CrispTreeRegressor(**brief).fit(X, y)
+    CrispTreeRegressor.from_flat(**brief, leaf_model="linear").fit(rows, numbers)
+    CrispTreeRegressor.from_flat(**brief).fit(X, y)
     assert len(asked) == 1
 
 
@@ -197,11 +197,11 @@ def test_few_rows_draw_the_models_of_leaves_together():
     tree = plain_regressor(max_depth=1, epochs=2, finetune_epochs=0, random_state=0).fit(rows, numbers).tree_
 
     def penalty(numbers):
-        part = Part(rows, ((numbers - numbers.mean()) / numbers.std())[:, None], np.ones(120))
-        own = Part(part.X[:80], part.y[:80], part.weight[:80])
-        held = Part(part.X[80:], part.y[80:], part.weight[80:])
+        part = RowSet(rows, ((numbers - numbers.mean()) / numbers.std())[:, None], np.ones(120))
+        own = RowSet(part.X[:80], part.y[:80], part.weight[:80])
+        held = RowSet(part.X[80:], part.y[80:], part.weight[80:])
         return best_penalty(
-            [tree], [Problem(own, learn_scaling(rows, part.weight, "feature", 1), Gaussians(1))], [held], 1
+            [tree], [TrainingTask(own, learn_scaling(rows, part.weight, "feature", 1), Gaussians(1))], [held], 1
         )
 
     assert penalty(numbers) == PENALTIES[-1]

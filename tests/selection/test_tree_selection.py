@@ -31,8 +31,8 @@ def line(n=400, seed=0):
 
 def test_thresholds_are_selected_where_thresholds_made_the_labels():
     X, y = thresholds()
-    model = CrispTreeClassifier(**QUICK).fit(X, y)
-    assert model.chosen_["split"] == "axis"
+    model = CrispTreeClassifier.from_flat(**QUICK).fit(X, y)
+    assert model.best_params_["split"] == "axis"
     assert (np.count_nonzero(model.tree_.weight, axis=1) == 1).all()
     test_X, test_y = thresholds(seed=1)
     assert model.score(test_X, test_y) > 0.93
@@ -40,10 +40,12 @@ def test_thresholds_are_selected_where_thresholds_made_the_labels():
 
 def test_a_hyperplane_is_selected_where_a_hyperplane_made_the_labels():
     X, y = line()
-    model = CrispTreeClassifier(**QUICK).fit(X, y)
-    assert model.chosen_["split"] == "oblique"
+    model = CrispTreeClassifier.from_flat(**QUICK).fit(X, y)
+    assert model.best_params_["split"] == "oblique"
     assert model.get_depth() <= 4
-    memorising = CrispTreeClassifier(**QUICK, split="oblique", l1=0.0, input_noise=0.0, shrinkage=0.0).fit(X, y)
+    memorising = CrispTreeClassifier.from_flat(**QUICK, split="oblique", l1=0.0, input_noise=0.0, shrinkage=0.0).fit(
+        X, y
+    )
     test_X, test_y = line(seed=1)
     assert model.score(test_X, test_y) >= memorising.score(test_X, test_y)
     assert model.get_n_leaves() < memorising.get_n_leaves()
@@ -51,11 +53,11 @@ def test_a_hyperplane_is_selected_where_a_hyperplane_made_the_labels():
 
 def test_path_lists_all_trials_with_their_scores():
     X, y = line()
-    model = CrispTreeClassifier(**QUICK).fit(X, y)
-    chosen = {name: value for name, value in model.chosen_.items() if name != "shrinkage"}
-    assert chosen in [trial.values for trial in model.path_]
-    assert len(model.path_) > 5
-    for trial in model.path_:
+    model = CrispTreeClassifier.from_flat(**QUICK).fit(X, y)
+    chosen = {name: value for name, value in model.best_params_.items() if name != "shrinkage"}
+    assert chosen in [trial.values for trial in model.cv_results_]
+    assert len(model.cv_results_) > 5
+    for trial in model.cv_results_:
         assert 0 <= trial.score <= 1
         assert len(trial.row_scores) == len(X)
         assert trial.weights >= 0
@@ -63,49 +65,53 @@ def test_path_lists_all_trials_with_their_scores():
 
 def test_a_parameter_with_a_value_is_not_selected():
     X, y = line()
-    model = CrispTreeClassifier(**QUICK, split="oblique", l1=0.0).fit(X, y)
-    assert {name for trial in model.path_ for name in trial.values} == {"max_depth", "input_noise", "scale"} - {"scale"}
-    nothing = CrispTreeClassifier(**QUICK, split="oblique", l1=0.0, input_noise=0.3, shrinkage=0.0).fit(X, y)
-    assert (nothing.chosen_, nothing.path_) == ({}, [])
+    model = CrispTreeClassifier.from_flat(**QUICK, split="oblique", l1=0.0).fit(X, y)
+    assert {name for trial in model.cv_results_ for name in trial.values} == {"max_depth", "input_noise", "scale"} - {
+        "scale"
+    }
+    nothing = CrispTreeClassifier.from_flat(**QUICK, split="oblique", l1=0.0, input_noise=0.3, shrinkage=0.0).fit(X, y)
+    assert (nothing.best_params_, nothing.cv_results_) == ({}, [])
 
 
 def test_nothing_is_selected_on_too_few_rows():
     X, y = clouds(30)
-    model = CrispTreeClassifier(**QUICK).fit(X, y)
-    assert (model.chosen_, model.path_) == ({}, [])
+    model = CrispTreeClassifier.from_flat(**QUICK).fit(X, y)
+    assert (model.best_params_, model.cv_results_) == ({}, [])
 
 
 def test_selection_is_reproducible():
     X, y = load_iris(return_X_y=True)
     brief = QUICK | {"epochs": 2, "finetune_epochs": 2, "min_updates": 5, "max_depth": 2}
-    first, second = (CrispTreeClassifier(**brief).fit(X, y) for _ in range(2))
-    assert first.chosen_ == second.chosen_
+    first, second = (CrispTreeClassifier.from_flat(**brief).fit(X, y) for _ in range(2))
+    assert first.best_params_ == second.best_params_
     assert np.array_equal(first.tree_.weight, second.tree_.weight)
 
 
 def test_candidates_are_scored_on_given_validation_rows():
     X, y = load_breast_cancer(return_X_y=True)
-    model = CrispTreeClassifier(**QUICK).fit(X[:400], y[:400], validation=(X[400:], y[400:]))
-    assert all(len(trial.row_scores) == 169 for trial in model.path_)
+    model = CrispTreeClassifier.from_flat(**QUICK).fit(X[:400], y[:400], eval_set=(X[400:], y[400:]))
+    assert all(len(trial.row_scores) == 169 for trial in model.cv_results_)
 
 
 def test_a_warm_start_retains_the_selected_values_except_the_depth():
     X, y = clouds(300)
-    model = CrispTreeClassifier(**{**QUICK, "max_depth": 2}, warm_start=True, split="oblique", l1=0.0).fit(X, y)
-    chosen = {name: value for name, value in model.chosen_.items() if name != "max_depth"}
-    assert model.set_params(max_depth=3).fit(X, y).chosen_ == chosen
+    model = CrispTreeClassifier.from_flat(**{**QUICK, "max_depth": 2}, warm_start=True, split="oblique", l1=0.0).fit(
+        X, y
+    )
+    chosen = {name: value for name, value in model.best_params_.items() if name != "max_depth"}
+    assert model.set_params(max_depth=3).fit(X, y).best_params_ == chosen
     assert model.get_depth() == 3
 
 
 @pytest.mark.parametrize("parameters", [{"grow": "co2"}, {"algorithm": "non_greedy", "nu": 4.0}, {"grow": "balanced"}])
 def test_baselines_and_complete_trees_have_no_candidates(parameters):
     X, y = clouds(100)
-    model = CrispTreeClassifier(**QUICK, max_depth=2, **parameters).fit(X, y)
-    assert model.path_ == []
+    model = CrispTreeClassifier.from_flat(**QUICK, max_depth=2, **parameters).fit(X, y)
+    assert model.cv_results_ == []
 
 
 def test_unresolved_parameters_fall_back():
-    parameters = CrispTreeClassifier().get_params()
+    parameters = CrispTreeClassifier().training_parameters()
     assert is_unresolved(parameters)
     values = apply_selected(parameters, {}, None)
     assert not is_unresolved(values)
@@ -137,8 +143,8 @@ def test_thresholds_are_trained_together_and_stay_on_one_feature_each():
     X = rng.normal(size=(600, 4)).astype(np.float32)
     y = (X[:, 0] > 0) ^ (X[:, 1] > 0)
     common = {"split": "axis", "grow": "axis_aligned", "max_depth": 3, "random_state": 0, "shrinkage": 0.0}
-    found = CrispTreeClassifier(**common, input_noise=0.0, l1=0.0, finetune_epochs=0).fit(X, y)
-    trained = CrispTreeClassifier(**common, input_noise=0.0, l1=0.0).fit(X, y)
+    found = CrispTreeClassifier.from_flat(**common, input_noise=0.0, l1=0.0, finetune_epochs=0).fit(X, y)
+    trained = CrispTreeClassifier.from_flat(**common, input_noise=0.0, l1=0.0).fit(X, y)
     assert ((trained.tree_.weight != 0).sum(axis=1) == 1).all()
     assert trained.score(X, y) > found.score(X, y) + 0.05
 
@@ -147,11 +153,11 @@ def test_thresholds_are_tried_as_found_and_finetuned():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(600, 4)).astype(np.float32)
     y = (X[:, 0] > 0.3) & (X[:, 1] > -0.4)
-    model = CrispTreeClassifier(**QUICK).fit(X, y)
-    thresholds = [trial.values for trial in model.path_ if trial.values["split"] == "axis"]
+    model = CrispTreeClassifier.from_flat(**QUICK).fit(X, y)
+    thresholds = [trial.values for trial in model.cv_results_ if trial.values["split"] == "axis"]
     assert any(values.get("finetune_epochs") == 0 for values in thresholds)
     assert any("finetune_epochs" not in values for values in thresholds)
-    assert model.chosen_["split"] == "axis"
+    assert model.best_params_["split"] == "axis"
     assert ((model.tree_.weight != 0).sum(axis=1) == 1).all()
 
 
@@ -160,7 +166,7 @@ def test_thresholds_are_tried_as_found_and_finetuned():
 )
 def test_nothing_to_split_is_no_reason_to_fail(changes):
     X = np.zeros((100, 3)) if not changes else thresholds(150)[0]
-    model = CrispTreeClassifier(**QUICK, **changes).fit(X, np.arange(len(X)) % 2)
+    model = CrispTreeClassifier.from_flat(**QUICK, **changes).fit(X, np.arange(len(X)) % 2)
     assert model.get_n_leaves() <= 2
 
 
@@ -176,28 +182,28 @@ def test_scores_and_their_errors_are_weighted():
 def test_a_rare_class_does_not_prevent_selection():
     X, y = thresholds(150)
     y[0] = 2
-    assert CrispTreeClassifier(**QUICK).fit(X, y).path_
+    assert CrispTreeClassifier.from_flat(**QUICK).fit(X, y).cv_results_
 
 
 def test_too_few_validation_rows_are_not_scored_on():
     X, y = thresholds(200)
-    model = CrispTreeClassifier(**QUICK).fit(X[3:], y[3:], validation=(X[:3], y[:3]))
-    assert len(model.path_[0].row_scores) == 197
+    model = CrispTreeClassifier.from_flat(**QUICK).fit(X[3:], y[3:], eval_set=(X[:3], y[:3]))
+    assert len(model.cv_results_[0].row_scores) == 197
 
 
 def test_rows_held_out_for_epochs_that_are_not_trained_come_back():
     X, y = thresholds(300)
-    model = CrispTreeClassifier(**QUICK, early_stopping=True).fit(X, y)
-    assert model.chosen_["split"] == "axis"
+    model = CrispTreeClassifier.from_flat(**QUICK, early_stopping=True).fit(X, y)
+    assert model.best_params_["split"] == "axis"
     n_rows = model.tree_.statistics.node_counts[0].sum()
-    assert n_rows == (300 if model.chosen_.get("finetune_epochs") == 0 else 270)
+    assert n_rows == (300 if model.best_params_.get("finetune_epochs") == 0 else 270)
 
 
 def test_a_warm_start_drops_selected_values_that_are_set_now():
     X, y = clouds(150)
-    model = CrispTreeClassifier(**{**QUICK, "max_depth": 2}, warm_start=True, split="oblique").fit(X, y)
-    assert "input_noise" in model.chosen_
-    assert "input_noise" not in model.set_params(max_depth=3, input_noise=1.0).fit(X, y).chosen_
+    model = CrispTreeClassifier.from_flat(**{**QUICK, "max_depth": 2}, warm_start=True, split="oblique").fit(X, y)
+    assert "input_noise" in model.best_params_
+    assert "input_noise" not in model.set_params(max_depth=3, input_noise=1.0).fit(X, y).best_params_
 
 
 @pytest.mark.parametrize("annealing", ["linear", "geometric"])
@@ -214,11 +220,12 @@ def test_a_new_fit_forgets_what_the_last_one_selected(estimator):
     brief = {**QUICK, "epochs": 1, "finetune_epochs": 1, "min_updates": 2, "max_depth": 5}
     if estimator is CrispForestClassifier:
         brief["n_estimators"] = 2
-    model = estimator(**brief).fit(X, y)
-    assert model.chosen_["max_depth"] <= 5
-    model.chosen_["max_depth"] = 1
-    model.set_params(split="oblique", input_noise=0.0, l1=0.0, l2=0.0, shrinkage=0.0).fit(X, y)
-    assert (model.chosen_, model.path_) == ({}, [])
+    model = estimator.from_flat(**brief).fit(X, y)
+    assert model.best_params_["max_depth"] <= 5
+    model.best_params_["max_depth"] = 1
+    resolved = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "l2": 0.0, "shrinkage": 0.0}
+    model.set_params(**{name: value for name, value in resolved.items() if name in model.PARAMETERS}).fit(X, y)
+    assert (model.best_params_, model.cv_results_) == ({}, [])
     trees = model.forest_ if estimator is CrispForestClassifier else [model.tree_]
     assert max(tree.structure.depth for tree in trees) > 1
 
@@ -230,9 +237,9 @@ def try_low_learning_rate(search):
 def test_a_candidate_is_added_by_one_generator(monkeypatch):
     monkeypatch.setattr(TreeEvaluator, "rounds", (try_noise_levels, try_low_learning_rate))
     X, y = clouds(90)
-    assert CrispTreeClassifier().learning_rate == "auto"
-    model = CrispTreeClassifier(**QUICK, max_depth=2).fit(X, y)
-    *others, added = model.path_
-    assert [trial.values.get("learning_rate") for trial in model.path_] == [None] * len(others) + [1e-6]
+    assert CrispTreeClassifier().flat_parameters()["learning_rate"] == "auto"
+    model = CrispTreeClassifier.from_flat(**QUICK, max_depth=2).fit(X, y)
+    *others, added = model.cv_results_
+    assert [trial.values.get("learning_rate") for trial in model.cv_results_] == [None] * len(others) + [1e-6]
     assert added.score < max(trial.score for trial in others)
-    assert "learning_rate" not in model.chosen_
+    assert "learning_rate" not in model.best_params_

@@ -12,7 +12,7 @@ from crisptree.inference import route_rows
 from crisptree.inference.pruning import truncate
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.options import Spec
-from crisptree.learning.task import Part, Problem
+from crisptree.learning.task import RowSet, TrainingTask
 from crisptree.persistence.model_file import read, write
 from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
 from crisptree.targets import TARGETS, Target
@@ -27,17 +27,17 @@ class Rates(Target):
     name: ClassVar[str] = "rates"
     n_statistics: ClassVar[int] = 2
 
-    def evidence(self, tables, y, place=None):
+    def evidence(self, tables, y, node=None):
         rate = tables.T.reshape(-1, len(tables))
-        rate = rate[torch.zeros_like(y, dtype=torch.long) if place is None else place]
+        rate = rate[torch.zeros_like(y, dtype=torch.long) if node is None else node]
         return y[:, None] * rate.log() - rate - torch.lgamma(y[:, None] + 1)
 
-    def statistics(self, responsibilities, y, place=None, n_places=1):
-        place = torch.zeros(len(y), dtype=torch.long) if place is None else place
-        sums = responsibilities.new_zeros(n_places, 2, responsibilities.shape[1])
-        sums[:, 0].index_add_(0, place, responsibilities)
-        sums[:, 1].index_add_(0, place, responsibilities * y[:, None].to(responsibilities))
-        return sums.reshape(2 * n_places, -1).T
+    def statistics(self, responsibilities, y, node=None, n_nodes=1):
+        node = torch.zeros(len(y), dtype=torch.long) if node is None else node
+        sums = responsibilities.new_zeros(n_nodes, 2, responsibilities.shape[1])
+        sums[:, 0].index_add_(0, node, responsibilities)
+        sums[:, 1].index_add_(0, node, responsibilities * y[:, None].to(responsibilities))
+        return sums.reshape(2 * n_nodes, -1).T
 
     def update(self, statistics, previous, prior):
         rows, events = statistics[:, :1], statistics[:, 1:]
@@ -46,17 +46,17 @@ class Rates(Target):
     def random_tables(self, n, generator):
         return 0.5 + torch.rand(n, 1, generator=generator)
 
-    def tally(self, y, weight, place, n_places):
+    def tally(self, y, weight, node, n_nodes):
         if isinstance(weight, np.ndarray):
-            return np.stack([np.bincount(place, part, n_places) for part in (weight, weight * y)], axis=1)
-        sums = weight.new_zeros(n_places, *weight.shape[1:], 2)
+            return np.stack([np.bincount(node, part, n_nodes) for part in (weight, weight * y)], axis=1)
+        sums = weight.new_zeros(n_nodes, *weight.shape[1:], 2)
         events = weight * y.reshape(-1, *[1] * (weight.dim() - 1)).to(weight)
-        return sums.index_add_(0, place, torch.stack([weight, events], dim=-1))
+        return sums.index_add_(0, node, torch.stack([weight, events], dim=-1))
 
-    def agreement(self, predicted, y):
+    def score_predictions(self, predicted, y):
         return -((predicted - y) ** 2)
 
-    def agreements(self, tables, statistics):
+    def sum_scores(self, tables, statistics):
         raise AssertionError("only what simplifies a tree asks for it")
 
     def loss(self, tables, statistics):
@@ -75,7 +75,7 @@ class Rates(Target):
     def tables(self, statistics, prior=0.0):
         return (statistics[:, 1:] + prior) / np.maximum(statistics[:, :1] + prior, 1e-30)
 
-    def answers(self, tables):
+    def predict(self, tables):
         return tables[:, 0]
 
     def check(self, tables):
@@ -90,7 +90,7 @@ QUICK = {
     "min_updates": 100,
     "batch_size": 64,
 }
-PARAMETERS = plain_tree(**QUICK, device="cpu", n_jobs=1, leaf_prior=0.0).get_params()
+PARAMETERS = plain_tree(**QUICK, device="cpu", n_jobs=1, leaf_prior=0.0).training_parameters()
 
 
 @pytest.fixture
@@ -99,14 +99,19 @@ def rates(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3)).astype(np.float32)
     y = rng.poisson(np.where(X[:, 0] > X[:, 1], 6.0, np.where(X[:, 2] > 0, 1.0, 2.5))).astype(np.float32)
-    part = Part(X, y, np.ones(400))
-    return Problem(part, Scaling.learn(X, part.weight, "feature"), Rates(1), part)
+    part = RowSet(X, y, np.ones(400))
+    return TrainingTask(part, Scaling.learn(X, part.weight, "feature"), Rates(1), part)
 
 
 def fitted(problem, **changes):
     return fit_tree(
         Spec.of(
-            PARAMETERS | changes, reach=3, mean_weight=1.0, n_rows=len(problem.training.y), image_shape=None, seed=0
+            PARAMETERS | changes,
+            input_norm=3,
+            mean_weight=1.0,
+            n_rows=len(problem.training.y),
+            image_shape=None,
+            seed=0,
         ),
         problem,
     ).tree
@@ -128,7 +133,7 @@ def test_a_tree_of_rates_trains_in_every_way(rates, changes):
     found = tree.labels(route_rows(tree, rows.X))
     truth = np.where(rows.X[:, 0] > rows.X[:, 1], 6.0, np.where(rows.X[:, 2] > 0, 1.0, 2.5))
     assert np.mean((found - truth) ** 2) < 0.5 * np.var(truth)
-    assert tree.meaning == Rates(1)
+    assert tree.target == Rates(1)
 
 
 def test_its_tables_are_the_mean_events_of_the_rows_that_reach_a_leaf(rates):
@@ -144,6 +149,6 @@ def test_it_travels_through_a_model_file(rates, tmp_path):
     tree, rows = fitted(rates), rates.training
     write(tmp_path / "rates.crisp", trees_to_sections({"tree": tree}))
     again = trees_from_file(read(tmp_path / "rates.crisp", known_sections(["tree"])), ["tree"])["tree"]
-    assert again.target == "rates"
+    assert again.target_name == "rates"
     assert np.array_equal(again.labels(route_rows(again, rows.X)), tree.labels(route_rows(tree, rows.X)))
-    assert Tree.soft(again).meaning == Rates(1)
+    assert Tree.soft(again).target == Rates(1)

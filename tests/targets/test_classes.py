@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from crisptree.targets import Classes, gain
-from crisptree.targets.classes import SMALLEST_PROBABILITY
+from crisptree.targets.classification import SMALLEST_PROBABILITY
 
 
 def test_counts_add_up_the_responsibilities_by_class():
@@ -32,10 +32,10 @@ def test_a_prior_smooths_the_tables_like_that_many_samples_of_every_class():
 
 def test_rows_with_places_count_in_their_own_tables_only():
     three, h = Classes(3), torch.rand(6, 2)
-    y, place = torch.tensor([0, 1, 2, 2, 1, 0]), torch.tensor([0, 1, 0, 1, 0, 1])
-    together = three.statistics(h, y, place, 2).reshape(2, 2, 3)
+    y, group = torch.tensor([0, 1, 2, 2, 1, 0]), torch.tensor([0, 1, 0, 1, 0, 1])
+    together = three.statistics(h, y, group, 2).reshape(2, 2, 3)
     for number in (0, 1):
-        alone = three.statistics(h[place == number], y[place == number])
+        alone = three.statistics(h[group == number], y[group == number])
         torch.testing.assert_close(together[:, number], alone)
     tables = torch.rand(2, 6) + 0.1
     for number in (0, 1):
@@ -45,12 +45,12 @@ def test_rows_with_places_count_in_their_own_tables_only():
 
 def test_a_tally_of_arrays_is_a_tally_of_tensors():
     rng = np.random.default_rng(0)
-    y, place, weight = rng.integers(0, 3, 50), rng.integers(0, 4, 50), rng.random(50)
-    arrays = Classes(3).tally(y, weight, place, 4)
-    tensors = Classes(3).tally(*(torch.from_numpy(part) for part in (y, weight, place)), 4)
+    y, group, weight = rng.integers(0, 3, 50), rng.integers(0, 4, 50), rng.random(50)
+    arrays = Classes(3).tally(y, weight, group, 4)
+    tensors = Classes(3).tally(*(torch.from_numpy(part) for part in (y, weight, group)), 4)
     assert np.array_equal(arrays, tensors.numpy())
     candidates = torch.from_numpy(np.stack([weight, 2 * weight], axis=1))
-    several = Classes(3).tally(torch.from_numpy(y), candidates, torch.from_numpy(place), 4)
+    several = Classes(3).tally(torch.from_numpy(y), candidates, torch.from_numpy(group), 4)
     np.testing.assert_allclose(several.numpy(), np.stack([arrays, 2 * arrays], axis=1))
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from crisptree.equations.gaussian import DEEPEST_DOUBT, SMALLEST_VARIANCE
-from crisptree.targets import Gaussians, gain, gaussians
+from crisptree.targets import Gaussians, gain, regression
 from tests.toys import generator, random_gaussians
 
 
@@ -23,11 +23,11 @@ def test_the_evidence_is_the_log_density_of_a_normal_distribution():
 
 
 def test_evidence_at_places_is_that_of_each_place_alone():
-    y, _, place = some_rows()
+    y, _, group = some_rows()
     both = random_gaussians(6, 2).reshape(2, -1)  # two leaves at three places
-    found = Gaussians(4).evidence(both, torch.from_numpy(y), torch.from_numpy(place))
+    found = Gaussians(4).evidence(both, torch.from_numpy(y), torch.from_numpy(group))
     for number in range(3):
-        here = place == number
+        here = group == number
         alone = both.reshape(2, 3, 4)[:, number]
         torch.testing.assert_close(found[here], Gaussians(4).evidence(alone, torch.from_numpy(y[here])))
 
@@ -76,22 +76,22 @@ def test_a_prior_is_rows_that_are_spread_like_all():
 
 
 def test_tallies_of_arrays_and_tensors_agree_with_statistics():
-    target, (y, weight, place) = Gaussians(4), some_rows()
-    arrays = target.tally(y, weight, place, 3)
+    target, (y, weight, group) = Gaussians(4), some_rows()
+    arrays = target.tally(y, weight, group, 3)
     rows = torch.from_numpy(y)
-    tensors = target.tally(rows, torch.from_numpy(weight), torch.from_numpy(place), 3)
-    by_columns = target.tally(rows, torch.from_numpy(weight)[:, None], torch.from_numpy(place), 3)
-    sums = target.statistics(torch.from_numpy(weight)[:, None], rows, torch.from_numpy(place), 3)
+    tensors = target.tally(rows, torch.from_numpy(weight), torch.from_numpy(group), 3)
+    by_columns = target.tally(rows, torch.from_numpy(weight)[:, None], torch.from_numpy(group), 3)
+    sums = target.statistics(torch.from_numpy(weight)[:, None], rows, torch.from_numpy(group), 3)
     for found in (tensors, by_columns[:, 0], sums.reshape(3, -1)):
         np.testing.assert_allclose(found.numpy(), arrays)
 
 
 @pytest.mark.parametrize("at_once", [1, 60, 2**26])
 def test_sums_by_products_are_those_of_every_place(at_once, monkeypatch):
-    monkeypatch.setattr(gaussians, "MEMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr(regression, "MEMBERS_AT_ONCE", at_once)
     values, place = torch.randn(40, 2, 3, generator=generator(), dtype=torch.float64), torch.arange(40) % 3
     expected = torch.stack([values[place == one].sum(dim=0) for one in range(4)])  # nobody is at the last one
-    torch.testing.assert_close(gaussians.sums_by_products(values, place, 4), expected)
+    torch.testing.assert_close(regression.sums_by_products(values, place, 4), expected)
 
 
 def test_the_gain_is_what_the_variance_falls_by():
@@ -101,10 +101,10 @@ def test_the_gain_is_what_the_variance_falls_by():
 
 
 def test_the_loss_of_tables_is_the_squared_error_of_rows():
-    target, (y, weight, place) = Gaussians(4), some_rows()
+    target, (y, weight, group) = Gaussians(4), some_rows()
     tables = random_gaussians(3, 2).numpy()
-    expected = (weight[:, None] * (y - tables[place, :2]) ** 2).sum()
-    assert target.loss(tables, target.tally(y, weight, place, 3)) == pytest.approx(expected)
+    expected = (weight[:, None] * (y - tables[group, :2]) ** 2).sum()
+    assert target.loss(tables, target.tally(y, weight, group, 3)) == pytest.approx(expected)
 
 
 def test_stumps_begin_on_both_sides_of_their_rows():
@@ -123,10 +123,12 @@ def test_strata_are_parts_of_the_range_and_one_for_constant_numbers():
 
 
 def test_tables_in_units_are_those_of_the_numbers_themselves():
-    y, weight, place = some_rows()
+    y, weight, group = some_rows()
     center, unit, target = y.mean(axis=0), y.std(axis=0), Gaussians(4)
-    scaled = target.tables(target.tally((y - center) / unit, weight, place, 3))
-    np.testing.assert_allclose(target.in_units(scaled, center, unit), target.tables(target.tally(y, weight, place, 3)))
+    scaled = target.tables(target.tally((y - center) / unit, weight, group, 3))
+    np.testing.assert_allclose(
+        target.restore_units(scaled, center, unit), target.tables(target.tally(y, weight, group, 3))
+    )
 
 
 def test_files_with_negative_variances_are_refused():
@@ -137,5 +139,5 @@ def test_files_with_negative_variances_are_refused():
 def test_variances_are_drawn_halfway_to_that_of_all_leaves_of_a_place():
     tables = torch.tensor([[[0.0, 1.0]], [[2.0, 4.0]]], dtype=torch.float64)  # two leaves, one place
     sums = torch.tensor([[[3.0, 0, 0]], [[1.0, 0, 0]]], dtype=torch.float64)
-    found = Gaussians(2).drawn_together(tables, sums)
+    found = Gaussians(2).pool_variances(tables, sums)
     assert found[:, 0].tolist() == [[0.0, 0.5 + 0.875], [2.0, 2 + 0.875]]

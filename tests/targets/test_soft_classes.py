@@ -6,7 +6,7 @@ import torch
 
 from crisptree.data.rows import ArrayRows
 from crisptree.equations.routing import log_path_probabilities
-from crisptree.learning.engines import BACKENDS, quickest
+from crisptree.learning.engines import ENGINES, select_engine
 from crisptree.learning.finetuning import WholeTree, hard_score
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups, Samples
@@ -82,7 +82,7 @@ def test_training_on_probabilities_is_training_on_the_repeated_rows(make, algori
     soft = soft_rows()
     plain, row = repeated(soft)
     plan = Plan(algorithm, epochs=5, batch_size=10_000, min_updates=20, learning_rate=0.05, steepness=2.0, **changes)
-    steps = BACKENDS["torch"]
+    steps = ENGINES["torch"]
     ours = trained(steps, make(soft, torch.arange(N)), soft, plan, monkeypatch)
     theirs = trained(steps, make(plain, row), plain, plan, monkeypatch)
     assert difference(ours, theirs) < 1e-9
@@ -94,7 +94,7 @@ def test_training_on_certain_probabilities_is_training_on_labels(make, algorithm
     soft, plain = labelled(soft_rows())
     plan = Plan(algorithm, epochs=5, batch_size=16, min_updates=20, learning_rate=0.05, mass_threshold=1e-3)
     row = torch.arange(N)
-    ours, theirs = (trained(BACKENDS["torch"], make(data, row), data, plan, monkeypatch) for data in (soft, plain))
+    ours, theirs = (trained(ENGINES["torch"], make(data, row), data, plan, monkeypatch) for data in (soft, plain))
     assert difference(ours, theirs) < 1e-9
 
 
@@ -113,8 +113,8 @@ def test_modules_train_on_the_repeated_rows_too(make, monkeypatch):
         return WholeTree(Tree(FIGURE_1, networks(4), random_tables(5, K)), data)
 
     plan = Plan("em", epochs=2, batch_size=10_000, learning_rate=0.01)
-    ours = trained(BACKENDS["torch"], trainee(soft, torch.arange(N)), soft, plan, monkeypatch)
-    theirs = trained(BACKENDS["torch"], trainee(plain, row), plain, plan, monkeypatch)
+    ours = trained(ENGINES["torch"], trainee(soft, torch.arange(N)), soft, plan, monkeypatch)
+    theirs = trained(ENGINES["torch"], trainee(plain, row), plain, plan, monkeypatch)
     for name, value in ours.splits.parameters.items():
         torch.testing.assert_close(value, theirs.splits.parameters[name], rtol=0, atol=1e-7)
 
@@ -140,12 +140,12 @@ def test_the_e_step_sums_over_the_repeated_rows():
 
 
 def test_rows_with_places_count_in_their_own_tables_only():
-    soft, place = soft_rows(), torch.arange(N) % 3
+    soft, group = soft_rows(), torch.arange(N) % 3
     log_paths = torch.log_softmax(torch.randn(N, 2, generator=generator(), dtype=torch.float64), dim=1)
     tables = random_tables(6, K).reshape(2, -1)
-    together = soft.target.e_step(log_paths, tables, soft.y, soft.weight, place, 3)
+    together = soft.target.e_step(log_paths, tables, soft.y, soft.weight, group, 3)
     for number in range(3):
-        here, columns = place == number, slice(K * number, K * number + K)
+        here, columns = group == number, slice(K * number, K * number + K)
         alone = soft.target.e_step(log_paths[here], tables[:, columns], soft.y[here], soft.weight[here])
         torch.testing.assert_close(together.responsibilities[here], alone.responsibilities)
         torch.testing.assert_close(together.statistics[:, columns], alone.statistics)
@@ -161,18 +161,18 @@ def test_hard_counts_and_scores_are_those_of_the_repeated_rows():
 
 
 def test_a_tally_of_arrays_is_a_tally_of_tensors():
-    soft, place = soft_rows(), torch.arange(N) % 3
-    arrays = soft.target.tally(soft.y.numpy(), soft.weight.numpy(), place.numpy(), 3)
-    tensors = soft.target.tally(soft.y, soft.weight, place, 3)
+    soft, group = soft_rows(), torch.arange(N) % 3
+    arrays = soft.target.tally(soft.y.numpy(), soft.weight.numpy(), group.numpy(), 3)
+    tensors = soft.target.tally(soft.y, soft.weight, group, 3)
     np.testing.assert_allclose(arrays, tensors.numpy())
-    both = soft.target.tally(soft.y, torch.stack([soft.weight, 2 * soft.weight], dim=1), place, 3)
+    both = soft.target.tally(soft.y, torch.stack([soft.weight, 2 * soft.weight], dim=1), group, 3)
     np.testing.assert_allclose(both.numpy(), np.stack([arrays, 2 * arrays], axis=1))
 
 
 def test_the_evidence_of_a_certain_row_is_that_of_its_label():
     soft, plain = labelled(soft_rows())
-    tables, place = random_tables(6, K).reshape(2, -1), torch.arange(N) % 3
-    ours, theirs = (data.target.evidence(tables, data.y, place) for data in (soft, plain))
+    tables, group = random_tables(6, K).reshape(2, -1), torch.arange(N) % 3
+    ours, theirs = (data.target.evidence(tables, data.y, group) for data in (soft, plain))
     torch.testing.assert_close(ours, theirs)
 
 
@@ -186,5 +186,5 @@ def test_vanishing_paths_leave_everything_finite():
 
 def test_only_torch_steps_train_on_probabilities_and_the_tree_says_classes():
     soft = soft_rows()
-    assert quickest(tree(soft, None), soft, Plan()) is BACKENDS["torch"]
+    assert select_engine(tree(soft, None), soft, Plan()) is ENGINES["torch"]
     assert TARGETS[SoftClasses.name] is Classes

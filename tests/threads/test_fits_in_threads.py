@@ -9,7 +9,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from crisptree import CrispTreeClassifier
-from crisptree.one_thread import one_thread, workers
+from crisptree.threads import one_thread, workers
 from tests.golden.cases import QUICK
 from tests.golden.summary import found
 from tests.threads.test_same_bits import WithDropout
@@ -34,7 +34,9 @@ def in_new_thread(function):
 def model(split, seed):
     shape = {} if split == "conv" else {"image_shape": None}
     few = {"max_depth": 2, "epochs": 1, "finetune_epochs": 2, "min_updates": 0, "batch_size": 32}
-    return CrispTreeClassifier(**{**QUICK, **few, "split": split, "random_state": seed, "device": "cpu", **shape})
+    return CrispTreeClassifier.from_flat(
+        **{**QUICK, **few, "split": split, "random_state": seed, "device": "cpu", **shape}
+    )
 
 
 def fitted(split, seed, images):
@@ -85,7 +87,7 @@ def test_the_callers_random_numbers_and_threads_are_left_alone_while_a_fit_runs(
     def look(record):
         seen.append((in_new_thread(torch.get_num_threads), torch.equal(torch.get_rng_state(), state)))
 
-    model("conv", 0).set_params(callbacks=[look]).fit(X, y)
+    model("conv", 0).set_params(training__callbacks=[look]).fit(X, y)
     assert set(seen) == {(3, True)}
 
 

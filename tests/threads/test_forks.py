@@ -24,8 +24,8 @@ def in_child(work):
 
 BEGIN = """
 import numpy as np, torch
-from crisptree import CrispTreeClassifier, blocks
-blocks.available_cores = lambda: 2
+from crisptree import CrispTreeClassifier, threads
+threads.available_cores = lambda: 2
 random = np.random.default_rng(0)
 few = dict(max_depth=1, epochs=1, finetune_epochs=1, min_updates=0, batch_size=2048, device="cpu", random_state=0)
 few |= dict(split="oblique", l1=0.0, input_noise=0.0, scale="feature", shrinkage=0.0)
@@ -33,13 +33,13 @@ X = random.normal(size=(22_000, 200)).astype(np.float32)
 y = (X[:, 0] > 0).astype(int)
 
 def rows():
-    return CrispTreeClassifier(**few).fit(X, y)
+    return CrispTreeClassifier.from_flat(**few).fit(X, y)
 
 def soft_labels():
-    return CrispTreeClassifier(**few).fit(X, np.stack([y, 1 - y], axis=1) * 0.8 + 0.1)
+    return CrispTreeClassifier.from_flat(**few).fit(X, np.stack([y, 1 - y], axis=1) * 0.8 + 0.1)
 
 images = np.tile(X[:1500], 2)
-conv = CrispTreeClassifier(**{**few, "split": "conv", "image_shape": (20, 20)}).fit(images[:60], y[:60])
+conv = CrispTreeClassifier.from_flat(**{**few, "split": "conv", "image_shape": (20, 20)}).fit(images[:60], y[:60])
 
 def pictures():
     return conv.predict(images)
@@ -76,9 +76,9 @@ def test_a_child_repeats_a_default_fit_of_its_parent(kind, sizes):
         f"""
 import torch
 torch.set_num_threads(2)
-from crisptree import blocks
+from crisptree import threads
 from tests.every_kind import FITS, QUICK, Data
-blocks.available_cores = lambda: 2
+threads.available_cores = lambda: 2
 QUICK |= dict(max_depth=1, epochs=1, finetune_epochs=1, batch_size=2048, n_jobs=2)
 data = Data.of({sizes})
 """,
@@ -117,7 +117,7 @@ def fork(record):
     child = os.fork()
     if child == 0:
         signal.alarm(200)
-        CrispTreeClassifier(**few).fit(X[:500], y[:500])
+        CrispTreeClassifier.from_flat(**few).fit(X[:500], y[:500])
         os._exit(0)  # as the children of multiprocessing end
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 CrispTreeClassifier(**few, callbacks=[fork]).fit(X, y)

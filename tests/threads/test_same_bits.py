@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CrispSegmenter, CrispTreeClassifier, blocks
+from crisptree import CrispSegmenter, CrispTreeClassifier, threads
 from crisptree.learning.samples import VALUES_FOR_THREADS
 from tests.golden.cases import QUICK
 from tests.golden.summary import found
@@ -34,7 +34,7 @@ def bits(many, n_jobs, soft=False, weights=False, **changes):
     X, scores = many
     y = np.exp(scores / 9) / np.exp(scores / 9).sum(axis=1, keepdims=True) if soft else scores.argmax(axis=1)
     weight = np.random.default_rng(1).random(N_ROWS) + 0.5 if weights else None
-    return found(CrispTreeClassifier(**{**QUICK, **FEW, **changes}, n_jobs=n_jobs).fit(X, y, weight))["bits"]
+    return found(CrispTreeClassifier.from_flat(**{**QUICK, **FEW, **changes}, n_jobs=n_jobs).fit(X, y, weight))["bits"]
 
 
 CONFIGURATIONS = {
@@ -44,14 +44,14 @@ CONFIGURATIONS = {
     "non_greedy": {"algorithm": "non_greedy", "nu": 100.0},
     "l1": {"l1": 1e-3},
     "l2": {"l2": 1e-3},
-    "roughness": {"roughness": 1e-3, "image_shape": (10, 20)},
+    "spatial_penalty": {"spatial_penalty": 1e-3, "image_shape": (10, 20)},
     "noise": {"input_noise": 0.3},
     "scaled by one number": {"scale": "global"},
     "not scaled": {"scale": None},
     "balanced": {"grow": "balanced"},
     "best first": {"max_leaf_nodes": 5},
     "early stopping": {"early_stopping": True},
-    "pruned and shrunk by held-out rows": {"prune": "auto", "shrinkage": "auto"},
+    "pruned and shrunk by held-out rows": {"ccp_alpha": "auto", "shrinkage": "auto"},
     "axis": {"split": "axis", "max_depth": 1, "finetune_epochs": 0},
     "axis, noise": {"split": "axis", "input_noise": 0.3, "algorithm": "likelihood"},
     "CART's thresholds": {"grow": "axis_aligned"},
@@ -73,7 +73,7 @@ QUICK_ONES = ("alternating", "axis", "modules that draw")
     "name", [name if name in QUICK_ONES else pytest.param(name, marks=pytest.mark.slow) for name in CONFIGURATIONS]
 )
 def test_a_fit_of_many_values_has_the_same_bits_for_any_number_of_threads(name, many, monkeypatch):
-    monkeypatch.setattr(blocks, "available_cores", lambda: 3)  # more than the machine may have
+    monkeypatch.setattr(threads, "available_cores", lambda: 3)  # more than the machine may have
     changes = CONFIGURATIONS[name]
     if name == "conv":
         X, scores = many
@@ -87,14 +87,14 @@ def test_a_segmentation_of_many_windows_has_the_same_bits_for_any_number_of_thre
     image = np.random.default_rng(0).normal(size=(160, 160)).astype(np.float32)
     labels = (image < np.roll(image, 1, axis=1)).astype(int)
     some = {**QUICK, **FEW, "window": 15, "pixels_per_epoch": 4000, "max_depth": 1, **changes}
-    one, two = (found(CrispSegmenter(**some, n_jobs=n_jobs).fit(image, labels)) for n_jobs in (1, 2))
+    one, two = (found(CrispSegmenter.from_flat(**some, n_jobs=n_jobs).fit(image, labels)) for n_jobs in (1, 2))
     assert one == two
 
 
 def test_trees_of_modules_answer_alike_for_any_number_of_threads(many, monkeypatch):
-    monkeypatch.setattr(blocks, "available_cores", lambda: 3)
+    monkeypatch.setattr(threads, "available_cores", lambda: 3)
     X, scores = many[0][:5000], many[1][:5000]
-    model = CrispTreeClassifier(**{**QUICK, **FEW, "split": WithDropout}).fit(X, scores.argmax(axis=1))
+    model = CrispTreeClassifier.from_flat(**{**QUICK, **FEW, "split": WithDropout}).fit(X, scores.argmax(axis=1))
     leaves = [model.set_params(n_jobs=n_jobs).apply(X) for n_jobs in (1, 2, 3)]
     assert np.array_equal(leaves[0], leaves[1])
     assert np.array_equal(leaves[0], leaves[2])

@@ -48,7 +48,7 @@ CASES = {
     ),
     "constrained weights, pruned": (
         halves,
-        {"signs": {2: 1}, "max_features_per_split": 2, "prune": "auto", "max_depth": 2},
+        {"sign_cst": {2: 1}, "max_features_per_split": 2, "ccp_alpha": "auto", "max_depth": 2},
         {},
     ),
 }
@@ -67,7 +67,7 @@ def rows(name, rank=0, size=1):
         given["sample_weight"] = np.random.default_rng(0).choice([0.0, 0.3, 1.0, 7.7], len(y))[part]
     if more.get("validation"):
         odd = halves(len(y[1::2]), rank, size)
-        given["validation"] = X[1::2][odd], names[y[1::2]][odd]
+        given["eval_set"] = X[1::2][odd], names[y[1::2]][odd]
     return X[part], 5.0 + X[part] @ [1.0, 0.0, 2.0, -0.5] if more.get("numbers") else names[y[part]], given
 
 
@@ -75,7 +75,7 @@ def fitted(name, rank=0, size=1, **more):
     """The fit of a case, by one of the processes."""
     X, y, given = rows(name, rank, size)
     kind = CrispTreeRegressor if CASES[name][2].get("numbers") else CrispTreeClassifier
-    return kind(**QUICK | PLAIN | CASES[name][1]).fit(X, y, **given | more)
+    return kind.from_flat(**QUICK | PLAIN | CASES[name][1]).fit(X, y, **given | more)
 
 
 def digest(model):

@@ -6,7 +6,7 @@ import torch.distributed as dist
 from sklearn.datasets import load_digits
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
-from crisptree.distributed import alone
+from crisptree.distributed import single_process
 from tests.together.cases import PLAIN, digest
 from tests.together.test_shards import talkative
 
@@ -29,21 +29,24 @@ def nccl():
 
 def test_a_group_on_cuda_fits_as_well_as_one_process(nccl, talkative):
     X, y = load_digits(return_X_y=True)
-    found = CrispTreeClassifier(**SHORT).fit(X, y).score(X, y)
-    with alone():
-        assert abs(found - CrispTreeClassifier(**SHORT).fit(X, y).score(X, y)) < 0.05
+    found = CrispTreeClassifier.from_flat(**SHORT).fit(X, y).score(X, y)
+    with single_process():
+        assert abs(found - CrispTreeClassifier.from_flat(**SHORT).fit(X, y).score(X, y)) < 0.05
 
 
 def test_a_group_on_cuda_fits_numbers_as_well_as_one_process(nccl, talkative):
     X, y = load_digits(return_X_y=True)
     numbers = y + 0.1 * X[:, 20]
-    found = CrispTreeRegressor(**SHORT).fit(X, numbers).score(X, numbers)
-    with alone():
-        assert abs(found - CrispTreeRegressor(**SHORT | {"device": "cpu"}).fit(X, numbers).score(X, numbers)) < 0.1
+    found = CrispTreeRegressor.from_flat(**SHORT).fit(X, numbers).score(X, numbers)
+    with single_process():
+        assert (
+            abs(found - CrispTreeRegressor.from_flat(**SHORT | {"device": "cpu"}).fit(X, numbers).score(X, numbers))
+            < 0.1
+        )
 
 
 def test_a_group_on_cuda_goes_on_from_a_checkpoint(nccl, talkative, tmp_path):
     X, y = load_digits(return_X_y=True)
     given = {"checkpoint": tmp_path / "folder", "resume": True}
-    first, again = (CrispTreeClassifier(**SHORT).fit(X, y, **given) for _ in range(2))
+    first, again = (CrispTreeClassifier.from_flat(**SHORT).fit(X, y, **given) for _ in range(2))
     assert digest(first) == digest(again)

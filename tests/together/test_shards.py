@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 
 from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor, StopTraining
 from crisptree.data.rows import ArrayRows
-from crisptree.distributed import alone
+from crisptree.distributed import single_process
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.rows import Shards
 from crisptree.learning.engines.shard_schedule import ShardedGroups
@@ -17,11 +17,12 @@ from crisptree.learning.engines.sharded import NativeGradients
 from crisptree.learning.engines.sharded_torch import BatchedGradients
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.loop import DivergenceError
-from crisptree.learning.options import Pace, Plan
+from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.sources.base import LeafGroups, SummedLevel
+from crisptree.learning.sources.base import LeafGroups
 from crisptree.learning.sources.shards import ShardedRows
-from crisptree.learning.task import Part
+from crisptree.learning.stumps import SummedLevel
+from crisptree.learning.task import RowSet
 from crisptree.splits import kind_of
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
@@ -51,7 +52,7 @@ class Crowd(ProcessGroup):
 def test_every_row_is_in_one_shard_and_every_shard_in_one_process(counts, n_shards):
     sizes, numbers = [], []
     for rank, n in enumerate(counts):
-        part = Part(np.zeros((n, 2), np.float32), np.zeros(n, np.int64), np.zeros(n))
+        part = RowSet(np.zeros((n, 2), np.float32), np.zeros(n, np.int64), np.zeros(n))
         shards = Shards.of(part, Crowd(rank, counts), n_shards)
         sizes += [len(one.y) for one in shards.parts]
         numbers += shards.numbers
@@ -128,8 +129,8 @@ def test_the_native_gradients_of_shards_take_the_steps_of_torchs(what, noise, mo
         monkeypatch.setattr("crisptree.learning.engines.sharded.gradients_for", lambda *_, backend=backend: backend)
         rows = sharded_rows(3, torch.float64)
         trainee = trainee_of(rows, what)
-        steps = rows.steps(trainee, plan, torch.Generator().manual_seed(0), fresh=False)
-        results = [steps.epoch(Pace(1.5 + epoch, 0.05), None) for epoch in range(3)]
+        steps = rows.make_engine(trainee, plan, torch.Generator().manual_seed(0), fresh=False)
+        results = [steps.epoch(EpochSettings(1.5 + epoch, 0.05), None) for epoch in range(3)]
         found.append((trainee.splits.parameters["weight"].detach(), results[-1]))
     (native, one), (torchs, other) = found
     torch.testing.assert_close(native, torchs, rtol=1e-5, atol=1e-7)
@@ -140,17 +141,17 @@ def test_the_native_gradients_of_shards_take_the_steps_of_torchs(what, noise, mo
 def test_gradients_beyond_their_units_end_the_training():
     rows = sharded_rows(2)
     trainee = trainee_of(rows, "tree")
-    steps = rows.steps(trainee, Plan(batch_size=64), torch.Generator().manual_seed(0), fresh=True)
+    steps = rows.make_engine(trainee, Plan(batch_size=64), torch.Generator().manual_seed(0), fresh=True)
     trainee.splits.parameters["bias"].data[:] = torch.nan
     with pytest.raises(DivergenceError, match="must stay within"):
-        steps.epoch(Pace(1.0, 0.02), None)
+        steps.epoch(EpochSettings(1.0, 0.02), None)
 
 
 REFUSED = {
     "split": "axis",
     "grow": "balanced",
     "algorithm": "non_greedy",
-    "leaves": "linear",
+    "leaf_model": "linear",
     "warm_start": True,
 }
 
@@ -159,25 +160,25 @@ REFUSED = {
 def test_what_processes_cannot_do_together_is_refused_by_name(name):
     X, y, _ = rows("level by level")
     with pytest.raises(ValueError, match=f"`{name}`.* must be .* for a fit by several processes"):
-        CrispTreeClassifier(**QUICK | PLAIN | {name: REFUSED[name]}).fit(X, y)
+        CrispTreeClassifier.from_flat(**QUICK | PLAIN | {name: REFUSED[name]}).fit(X, y)
 
 
 @pytest.mark.parametrize("given", [{"shards": 0}, {"shards": 5000}, {"shards": True}])
 def test_shards_must_be_what_they_can_be(given):
     X, y, _ = rows("level by level")
     with pytest.raises(ValueError, match=f"`{next(iter(given))}` must be"):
-        CrispTreeClassifier(**QUICK | PLAIN).fit(X, y, **given)
+        CrispTreeClassifier.from_flat(**QUICK | PLAIN).fit(X, y, **given)
 
 
 def test_tables_forests_and_more_are_refused_with_a_reason():
     X, y, _ = rows("level by level")
     with pytest.raises(ValueError, match="must be all finite numbers for a fit by several processes"):
         CrispTreeClassifier().fit([["a"], ["b"]] * 75, y)
-    with pytest.raises(ValueError, match="a forest cannot be done by several processes"):
+    with pytest.raises(ValueError, match="a forest is not distributed"):
         CrispForestClassifier().fit(X, y)
-    with pytest.raises(ValueError, match="partial_fit cannot be done"):
+    with pytest.raises(ValueError, match="partial_fit is not distributed"):
         CrispTreeClassifier().partial_fit(X, y, classes=["a"])
-    with pytest.raises(ValueError, match="distill cannot be done"):
+    with pytest.raises(ValueError, match="distill is not distributed"):
         CrispTreeRegressor().distill(LinearRegression().fit(X, y == y[0]), X)
 
 
@@ -188,7 +189,7 @@ def test_a_callback_stops_a_common_fit_and_keeps_the_tree():
         if record.phase == "finetune" and record.epoch == 2:
             raise StopTraining
 
-    model = CrispTreeClassifier(**QUICK | PLAIN, callbacks=[stop]).fit(X, y)
+    model = CrispTreeClassifier.from_flat(**QUICK | PLAIN, callbacks=[stop]).fit(X, y)
     assert model.history_[-1].epoch == 2
     assert model.score(X, y) > 0.8
 
@@ -198,7 +199,7 @@ def test_a_common_fit_stops_early_and_takes_fractions():
     scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
     assert len(scores) == model.best_iteration_ + 2 < 12
     X, _, _ = rows("stopped early, fractions")
-    assert np.bincount(model.greedy().apply(X)).min() >= 0.1 * 0.9 * 150  # of the rows that are not held out
+    assert np.bincount(model.before_finetuning().apply(X)).min() >= 0.1 * 0.9 * 150  # of the rows that are not held out
 
 
 def test_a_common_fit_is_as_good_as_an_ordinary_one_and_keeps_names():
@@ -206,7 +207,7 @@ def test_a_common_fit_is_as_good_as_an_ordinary_one_and_keeps_names():
 
     X, y = load_iris(return_X_y=True, as_frame=True)
     short = {"split": "oblique", "max_depth": 3, "epochs": 6, "finetune_epochs": 8, "min_updates": 100}
-    model = CrispTreeClassifier(**PLAIN, **short).fit(X, y)
+    model = CrispTreeClassifier.from_flat(**PLAIN, **short).fit(X, y)
     assert model.score(X, y) > 0.95
     assert model.feature_names_in_.tolist() == X.columns.tolist()
 
@@ -215,17 +216,17 @@ def test_a_common_tree_of_numbers_is_as_good_as_an_ordinary_one():
     X, _, _ = rows("level by level")
     y = 100 + 3 * X[:, 2] + (X[:, 0] > 5.8)
     short = {"split": "oblique", "max_depth": 3, "epochs": 6, "finetune_epochs": 8, "min_updates": 40}
-    model = CrispTreeRegressor(**PLAIN, **short).fit(X, y)
+    model = CrispTreeRegressor.from_flat(**PLAIN, **short).fit(X, y)
     assert model.score(X, y) > 0.9
     assert model.predict(X).mean() == pytest.approx(y.mean(), abs=0.05)
-    with alone():
-        assert model.score(X, y) > CrispTreeRegressor(**PLAIN, **short).fit(X, y).score(X, y) - 0.05
+    with single_process():
+        assert model.score(X, y) > CrispTreeRegressor.from_flat(**PLAIN, **short).fit(X, y).score(X, y) - 0.05
 
 
 def test_constraints_hold_in_a_common_tree():
     X, y, _ = rows("level by level")
-    held = {"signs": {2: -1, 3: 1}, "max_features_per_split": 2}
-    tree = CrispTreeClassifier(**QUICK | PLAIN | held).fit(X, y).tree_
+    held = {"sign_cst": {2: -1, 3: 1}, "max_features_per_split": 2}
+    tree = CrispTreeClassifier.from_flat(**QUICK | PLAIN | held).fit(X, y).tree_
     assert tree.structure.n_splits > 1
     assert (tree.weight[:, 2] <= 0).all()
     assert (tree.weight[:, 3] >= 0).all()
@@ -234,7 +235,7 @@ def test_constraints_hold_in_a_common_tree():
 
 def test_a_class_without_weight_is_none_of_a_common_tree():
     X, y, _ = rows("level by level")
-    model = CrispTreeClassifier(**QUICK | PLAIN, class_weight={"versicolor": 0.0}).fit(X, y)
+    model = CrispTreeClassifier.from_flat(**QUICK | PLAIN, class_weight={"versicolor": 0.0}).fit(X, y)
     assert model.classes_.tolist() == ["setosa", "virginica"]
     assert model.tree_.statistics.node_counts[0].tolist() == [50.0, 50.0]
 
@@ -278,7 +279,7 @@ def test_a_large_common_tree_is_finetuned_from_above(monkeypatch):
     monkeypatch.setattr("crisptree.learning.finetuning.ROWS_PER_SPLIT", 100)
     X, _, _ = rows("level by level")
     y = np.random.default_rng(0).integers(2, size=len(X))
-    model = CrispTreeClassifier(**QUICK | PLAIN, upper_levels=1).fit(X, y)
+    model = CrispTreeClassifier.from_flat(**QUICK | PLAIN, upper_levels=1).fit(X, y)
     found = [record.level for record in model.history_ if record.phase == "finetune" and record.epoch == 1]
     assert found == [1, 2, 3]
 
@@ -286,5 +287,5 @@ def test_a_large_common_tree_is_finetuned_from_above(monkeypatch):
         if record.phase == "finetune":
             raise StopTraining
 
-    model = CrispTreeClassifier(**QUICK | PLAIN, upper_levels=1, callbacks=[stop]).fit(X, y)
+    model = CrispTreeClassifier.from_flat(**QUICK | PLAIN, upper_levels=1, callbacks=[stop]).fit(X, y)
     assert (model.history_[-1].level, model.history_[-1].epoch) == (1, 1)

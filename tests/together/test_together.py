@@ -30,7 +30,7 @@ ERRORS = {
     "other labels": "numbers in all processes, or text in all",
     "stopped": "OverflowError: enough",
     "other outputs": "y must have as many columns in all processes; got 1, 2",
-    "forest": "a forest cannot be done by several processes",
+    "forest": "a forest is not distributed",
 }
 
 
@@ -113,7 +113,7 @@ def test_the_command_line_writes_the_same_file_for_any_number_of_processes(tmp_p
         assert done.returncode == 0, done.stderr
     assert of_numbers[0].read_bytes() == of_numbers[1].read_bytes()
     refused = run_cli(2, table, "-o", tmp_path / "forest.crisp", "--trees", 3)
-    assert refused.stderr.count("a forest cannot be done by several processes together") == 1
+    assert refused.stderr.count("a forest is not distributed") == 1
 
 
 def run_cli(n_processes, table, *flags, target="label"):

@@ -12,7 +12,7 @@ import numpy as np
 import torch.distributed as dist
 
 from crisptree import CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor
-from crisptree.distributed import alone
+from crisptree.distributed import single_process
 from tests.together.cases import CASES, PLAIN, QUICK, digest, fitted, rows
 
 QUICK_PLAIN = QUICK | PLAIN
@@ -31,20 +31,24 @@ def all_cases(rank, size, folder):
     """Every fit, then those that fail, and what each process does alone."""
     found = {name: digest(fitted(name, rank, size)) for name in CASES}
     X, y, _ = rows("level by level", rank, size)
-    model = CrispTreeClassifier(**QUICK_PLAIN)
+    model = CrispTreeClassifier.from_flat(**QUICK_PLAIN)
     wide = np.concatenate([X, X[:, :rank]], axis=1)
     found["other features"] = told(lambda: model.fit(wide, y))
     holey = X.copy()
     holey[3, 1] = np.inf if rank == size - 1 else 0.0
-    found["not finite"] = told(lambda: CrispTreeClassifier(**QUICK_PLAIN, categorical=None).fit(holey, y))
-    found["other parameters"] = told(lambda: CrispTreeClassifier(**QUICK_PLAIN | {"epochs": 3 + rank}).fit(X, y))
+    found["not finite"] = told(
+        lambda: CrispTreeClassifier.from_flat(**QUICK_PLAIN, categorical_features=None).fit(holey, y)
+    )
+    found["other parameters"] = told(
+        lambda: CrispTreeClassifier.from_flat(**QUICK_PLAIN | {"epochs": 3 + rank}).fit(X, y)
+    )
     found["other labels"] = told(lambda: model.fit(X, y if rank else np.arange(len(y)) % 2))
-    found["stopped"] = told(lambda: CrispTreeClassifier(**QUICK_PLAIN, callbacks=[_fails]).fit(X, y))
+    found["stopped"] = told(lambda: CrispTreeClassifier.from_flat(**QUICK_PLAIN, callbacks=[_fails]).fit(X, y))
     outputs = X[:, : rank + 1]
-    found["other outputs"] = told(lambda: CrispTreeRegressor(**QUICK_PLAIN).fit(X, outputs))
+    found["other outputs"] = told(lambda: CrispTreeRegressor.from_flat(**QUICK_PLAIN).fit(X, outputs))
     found["forest"] = told(lambda: CrispForestClassifier().fit(X, y))
-    with alone():
-        found["alone"] = CrispTreeClassifier(**QUICK_PLAIN).fit(X, y).classes_.tolist()
+    with single_process():
+        found["alone"] = CrispTreeClassifier.from_flat(**QUICK_PLAIN).fit(X, y).classes_.tolist()
     return found
 
 
@@ -57,7 +61,7 @@ def default_fit(rank, size, folder):
     """All parameters at their defaults."""
     X, y, _ = rows("level by level", rank, size)
     model = CrispTreeClassifier(random_state=0).fit(X, y)
-    return {"default": digest(model), "chosen": {name: str(value) for name, value in model.chosen_.items()}}
+    return {"default": digest(model), "chosen": {name: str(value) for name, value in model.best_params_.items()}}
 
 
 def kept(rank, size, folder):
@@ -71,7 +75,7 @@ def kept(rank, size, folder):
             os.kill(os.getpid(), signal.SIGKILL)
 
     X, y, _ = rows("level by level", rank, size)
-    model = CrispTreeClassifier(**QUICK_PLAIN, callbacks=[kill])
+    model = CrispTreeClassifier.from_flat(**QUICK_PLAIN, callbacks=[kill])
     return {"kept": digest(model.fit(X, y, checkpoint=folder / "checkpoint", checkpoint_every=0, resume=True))}
 
 
@@ -81,7 +85,7 @@ def one_dies(rank, size, folder):
     if rank == size - 1:
         folder.joinpath("dying").write_text(str(os.getpid()))
     started = time.monotonic()
-    found = {"error": told(lambda: CrispTreeClassifier(**QUICK_PLAIN | {"finetune_epochs": 10**6}).fit(X, y))}
+    found = {"error": told(lambda: CrispTreeClassifier.from_flat(**QUICK_PLAIN | {"finetune_epochs": 10**6}).fit(X, y))}
     return found | {"seconds": time.monotonic() - started}
 
 

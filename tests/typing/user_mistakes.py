@@ -15,6 +15,7 @@ from crisptree import (
     CrispTreeClassifier,
     CrispTreeRegressor,
     TableEncoder,
+    TrainingOptions,
     explain,
     export,
 )
@@ -39,7 +40,7 @@ def parameters_of_others() -> None:
 
 def parameters_of_other_types() -> None:
     CrispTreeClassifier(max_depth="deep")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    CrispTreeRegressor(steepness_step=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    CrispTreeRegressor(training=TrainingOptions(steepness_step=None))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     CrispForestClassifier(n_estimators=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     CrispForestRegressor(bootstrap=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     CrispSegmenter(window="large")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -51,7 +52,7 @@ def arguments(model: CrispTreeClassifier, X: np.ndarray[Any, Any]) -> None:
     model.fit(X, [1, 2], weights=[1, 1])  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     model.predict(object())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     model.predict(X, 1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-    model.cut("2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    model.truncate("2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     model.save(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     crisptree.load(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     explain.path(model, X[0], tops=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

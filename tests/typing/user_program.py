@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import crisptree
 from crisptree import (
+    Batches,
     CrispForestClassifier,
     CrispForestRegressor,
     CrispPixelRegressor,
@@ -26,10 +27,10 @@ from crisptree import (
     CrispTreeClassifier,
     CrispTreeRegressor,
     TableEncoder,
+    TrainingOptions,
     explain,
     export,
 )
-from crisptree.streams import Batches
 from crisptree.typing import ArrayLike, MatrixLike
 
 Doubles = npt.NDArray[np.float64]
@@ -68,7 +69,13 @@ class OwnTree(CrispTreeClassifier):
 
 def quick_tree() -> CrispTreeClassifier:
     return CrispTreeClassifier(
-        split="oblique", max_depth=1, epochs=1, finetune_epochs=1, l1=0.0, input_noise=0.0, shrinkage=0, random_state=0
+        split="oblique",
+        max_depth=1,
+        training=TrainingOptions(epochs=1, finetune_epochs=1),
+        l1=0.0,
+        input_noise=0.0,
+        shrinkage=0,
+        random_state=0,
     )
 
 
@@ -96,7 +103,7 @@ def use_containers() -> None:
     quick_tree().fit([[1.0, 2.0], [3.0, 4.0]], ["no", "yes"])
     quick_tree().fit([[1.0, "red"], [None, "blue"]], [0, 1])
     for labels in (y, y.tolist(), pd.Series(y), pl.Series(y), y > 0, y.astype(str)):
-        quick_tree().fit(X, labels, sample_weight=[1.0] * len(y), validation=(sparse.csr_matrix(X).toarray(), labels))
+        quick_tree().fit(X, labels, sample_weight=[1.0] * len(y), eval_set=(sparse.csr_matrix(X).toarray(), labels))
     assert score_of(frame, pd.Series(y)) > 0.5
 
 
@@ -118,10 +125,8 @@ def use_classifier(folder: Path) -> None:
     model = CrispTreeClassifier(
         split=lambda shape: torch.nn.Linear(shape[0], 1),
         max_depth=1,
-        epochs=1,
-        finetune_epochs=1,
+        training=TrainingOptions(epochs=1, finetune_epochs=1, callbacks=[lambda record: str(record)]),
         class_weight={0: 1, 1: 2},
-        callbacks=[lambda record: str(record)],
         random_state=np.random.RandomState(0),
     )
     model.fit(X, y, checkpoint=folder / "checkpoint", checkpoint_every=60)
@@ -133,8 +138,8 @@ def use_classifier(folder: Path) -> None:
         frame, pd.Series(named, name="bought")
     )
     classes: npt.NDArray[Any] = model.classes_
-    chosen: dict[str, Any] = model.chosen_
-    stopped: int = quick_tree().set_params(early_stopping=True).fit(X, y).best_iteration_
+    chosen: dict[str, Any] = model.best_params_
+    stopped: int = quick_tree().set_params(training__early_stopping=True).fit(X, y).best_iteration_
     assert stopped >= 0
     shrinkage: float = model.shrinkage_
     shape: tuple[int, ...] | None = model.image_shape_
@@ -142,7 +147,7 @@ def use_classifier(folder: Path) -> None:
     names: npt.NDArray[Any] = model.feature_names_in_
     target: str = model.target_name_
     losses: list[float] = [record.loss for record in model.history_]
-    trials = [trial.score for trial in model.path_]
+    trials = [trial.score for trial in model.cv_results_]
     assert (classes.tolist(), shrinkage, shape, n_features) == (["no", "yes"], 0.0, None, 2)
     assert (names.tolist(), target, bool(losses), chosen, trials) == (["a", "b"], "bought", True, {}, [])
     assert model.tree_.structure.n_leaves == model.greedy_tree_.structure.n_leaves == model.get_n_leaves()
@@ -155,15 +160,18 @@ def use_classifier(folder: Path) -> None:
     importances: Doubles = model.feature_importances_
     assert len(importances) == 2
     assert 0.0 <= model.sparsity_ <= 1.0
-    assert model.cut(0).get_depth() == 0
-    assert model.pruned(0.0).greedy().get_depth() == model.get_depth() == 1
+    assert model.truncate(0).get_depth() == 0
+    assert model.prune(0.0).before_finetuning().get_depth() == model.get_depth() == 1
     assert len(model.ccp_path().alphas) > 0
-    assert str(model.simplified(frame, named, max_terms=1, epochs=1).simplification_)
+    assert str(model.simplify(frame, named, max_terms=1, epochs=1).simplification_)
     assert quick_tree().partial_fit(X, y, classes=[0, 1]).partial_fit(X, y, memory=0.5).get_depth() == 1
     assert quick_tree().distill(model, frame, copies=1).get_depth() == 1
     assert (
         CrispTreeClassifier(
-            split="oblique", algorithm="non_greedy", max_depth=1, epochs=1, finetune_epochs=1, nu=1, random_state=0
+            split="oblique",
+            training=TrainingOptions(algorithm="non_greedy", epochs=1, finetune_epochs=1, nu=1),
+            max_depth=1,
+            random_state=0,
         )
         .fit(X, y)
         .nu_
@@ -172,7 +180,7 @@ def use_classifier(folder: Path) -> None:
     numbered = quick_tree().fit(pd.DataFrame(X), y)
     labels: list[Any] = numbered.column_labels_
     assert labels == [0, 1]
-    assert OwnTree(max_depth=1, epochs=1, random_state=0).fit_and_count(X, y).n_rows_ == 40
+    assert OwnTree(max_depth=1, training=TrainingOptions(epochs=1), random_state=0).fit_and_count(X, y).n_rows_ == 40
     assert len({model: "a model is hashable", numbered: "this one too"}) == 2
 
 
@@ -181,14 +189,12 @@ def use_regressor() -> None:
     model = CrispTreeRegressor(
         split="oblique",
         max_depth=1,
-        epochs=1,
-        finetune_epochs=1,
-        steepness_step=0.1,
+        training=TrainingOptions(epochs=1, finetune_epochs=1, steepness_step=0.1),
         l1=0,
         input_noise=0,
         random_state=0,
     )
-    model.fit(X, y.astype(np.float64), validation=(X, y))
+    model.fit(X, y.astype(np.float64), eval_set=(X, y))
     n_outputs: int = model.n_outputs_
     mean: Doubles = model.predict(X)
     std: Doubles = model.predict_std(X)
@@ -201,8 +207,8 @@ def use_regressor() -> None:
     assert model.soft_predict(X).shape == mean.shape
     assert model.tree_.structure.n_leaves == model.greedy_tree_.structure.n_leaves
     assert (model.image_shape_, model.n_features_in_) == (None, 2)
-    assert isinstance(model.chosen_, dict)
-    assert isinstance(model.path_, list)
+    assert isinstance(model.best_params_, dict)
+    assert isinstance(model.cv_results_, list)
     assert model.shrinkage_ >= 0.0
     assert len(model.history_) > 0
 
@@ -226,8 +232,7 @@ def use_forests() -> None:
         n_estimators=2,
         split="oblique",
         max_depth=1,
-        epochs=1,
-        finetune_epochs=1,
+        training=TrainingOptions(epochs=1, finetune_epochs=1),
         l1=0.0,
         input_noise=0.0,
         random_state=0,
@@ -241,7 +246,7 @@ def use_forests() -> None:
     assert (len(classes), unseen.shape, len(trees), len(forest)) == (2, (40, 2), 2, 2)
     assert 0.0 <= score <= 1.0
     assert len(forest.forest_.trees) == 2
-    assert (forest.chosen_, forest.path_, forest.image_shape_, forest.n_features_in_) == ({}, [], None, 2)
+    assert (forest.best_params_, forest.cv_results_, forest.image_shape_, forest.n_features_in_) == ({}, [], None, 2)
     assert forest.feature_names_in_.tolist() == ["a", "b"]
     assert len(forest.history_) > 0
     assert len(forest.predict(frame)) == len(forest.predict_proba(frame)) == len(forest.margins(frame, y))
@@ -255,8 +260,7 @@ def use_forests() -> None:
         n_estimators=2,
         split="oblique",
         max_depth=1,
-        epochs=1,
-        finetune_epochs=1,
+        training=TrainingOptions(epochs=1, finetune_epochs=1),
         l1=0.0,
         input_noise=0.0,
         random_state=0,
@@ -267,8 +271,8 @@ def use_forests() -> None:
     assert (n_outputs, len(guesses), len(regressors)) == (1, 40, 2)
     assert numbers.oob_score_ <= 1.0
     assert len(numbers.forest_.trees) == 2
-    assert (numbers.path_, numbers.image_shape_, numbers.n_features_in_) == ([], None, 2)
-    assert isinstance(numbers.chosen_, dict)
+    assert (numbers.cv_results_, numbers.image_shape_, numbers.n_features_in_) == ([], None, 2)
+    assert isinstance(numbers.best_params_, dict)
     assert len(numbers.history_) > 0
     assert len(numbers.predict(X)) == len(numbers.predict_interval(X)[0]) == 40
     assert isinstance(numbers.score(X, y), float)
@@ -276,7 +280,9 @@ def use_forests() -> None:
 
 def use_pixels() -> None:
     image = np.random.default_rng(0).normal(size=(12, 12))
-    segmenter = CrispSegmenter(window=3, scales=(1,), max_depth=1, epochs=1, finetune_epochs=1, random_state=0)
+    segmenter = CrispSegmenter(
+        window=3, scales=(1,), max_depth=1, training=TrainingOptions(epochs=1, finetune_epochs=1), random_state=0
+    )
     segmenter.fit([image], [image > 0])
     classes: npt.NDArray[Any] = segmenter.classes_
     channels: int | None = segmenter.channels_
@@ -286,7 +292,9 @@ def use_pixels() -> None:
     assert segmenter.tree_.structure.n_leaves == segmenter.greedy_tree_.structure.n_leaves
     assert segmenter.predict(image).shape == image.shape
     assert len(segmenter.history_) > 0
-    regressor = CrispPixelRegressor(window=3, max_depth=1, epochs=1, finetune_epochs=1, random_state=0)
+    regressor = CrispPixelRegressor(
+        window=3, max_depth=1, training=TrainingOptions(epochs=1, finetune_epochs=1), random_state=0
+    )
     regressor.fit([image], [image * 2])
     n_outputs: int = regressor.n_outputs_
     assert (n_outputs, regressor.channels_, regressor.looks_at_) == (1, None, (3, (1,), False, 1))

@@ -15,9 +15,8 @@ import numpy as np
 import torch
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from crisptree.baselines.search import HyperplaneArrays, NodeRows, SearchContext
-from crisptree.baselines.thresholds import LeafLimits, round_down
-from crisptree.learning.options import Limits
+from crisptree.baselines.search import HyperplaneArrays, LeafLimits, NodeRows, SearchContext, round_down
+from crisptree.learning.options import GrowthLimits
 from crisptree.learning.samples import Groups, Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
@@ -44,14 +43,14 @@ def axis_aligned_splits(context: SearchContext, groups: Groups) -> ObliqueSplits
 def axis_aligned_hyperplanes(context: SearchContext, groups: Groups) -> HyperplaneArrays:
     """Find the same as arrays, each hyperplane with one weight, which is 1."""
     seed = context.seed()
-    found = HyperplaneArrays.idle(len(groups.sizes), context.samples.n_features)
+    hyperplanes = HyperplaneArrays.idle(len(groups.sizes), context.samples.n_features)
     for number, node in enumerate(context.nodes(groups)):
         stump = best_stump(node, context.leaf_limits, seed, context.samples.target.name)
         if stump is not None:
             feature, threshold = stump
-            found.weight[number, feature] = 1.0
-            found.bias[number] = -threshold
-    return found
+            hyperplanes.weight[number, feature] = 1.0
+            hyperplanes.bias[number] = -threshold
+    return hyperplanes
 
 
 def best_stump(
@@ -59,16 +58,7 @@ def best_stump(
 ) -> tuple[int, np.float32] | None:
     """Find the feature and the threshold with the highest gain; None if no threshold is allowed.
 
-    Parameters
-    ----------
-    node : NodeRows
-        Rows, encoded y and weights.
-    leaf_limits : LeafLimits
-        Minimum size of each side.
-    seed : int
-        Decides among features of equal gain.
-    target : str
-        A key of ``TREES``.
+    ``seed`` decides among features of equal gain; ``target`` is a key of ``TREES``.
     """
     share = (1 - 1e-9) * leaf_limits.weight / node.weight.sum()  # the minimum itself is enough, despite rounding
     if share > 0.5:  # two sides cannot both keep so much
@@ -85,7 +75,7 @@ def best_stump(
     return int(fitted.feature[0]), round_down(fitted.threshold[0])
 
 
-def fit_cart(samples: Samples, limits: Limits, max_features: int | None, seed: int) -> Tree:
+def fit_cart(samples: Samples, limits: GrowthLimits, max_features: int | None, seed: int) -> Tree:
     """Fit a whole tree at once, with scikit-learn's stopping rules: for forests, which need many and deep ones.
 
     With ``max_features``, each split is the best of so many features, drawn for it.
@@ -94,7 +84,7 @@ def fit_cart(samples: Samples, limits: Limits, max_features: int | None, seed: i
     parts = (samples.batch(everything), samples.y, samples.weight.double())
     x, y, weight = (part.cpu().numpy() for part in parts)
     target = samples.target
-    found = TREES[target.name](
+    fitted = TREES[target.name](
         max_depth=limits.max_depth,
         max_leaf_nodes=limits.max_leaf_nodes,
         min_samples_split=limits.min_samples_split,
@@ -104,12 +94,12 @@ def fit_cart(samples: Samples, limits: Limits, max_features: int | None, seed: i
         max_features=max_features,
         random_state=seed % 2**32,
     ).fit(x, y, sample_weight=weight)
-    nodes = found.tree_
+    nodes = fitted.tree_
     structure, splits, leaf_number = _structure(nodes)
     weights = np.zeros((len(splits), samples.n_features), dtype=np.float32)
     weights[np.arange(len(splits)), nodes.feature[splits]] = 1.0
     bias = np.array([-round_down(threshold) for threshold in nodes.threshold[splits]], dtype=np.float32)
-    counts = target.tally(y, weight, leaf_number[found.apply(x)], structure.n_leaves)
+    counts = target.tally(y, weight, leaf_number[fitted.apply(x)], structure.n_leaves)
     like = samples.weight
     statistics, before = (torch.from_numpy(part).to(like) for part in (counts, target.tables(counts)))
     hyperplanes = (torch.from_numpy(part).to(like) for part in (weights, bias))

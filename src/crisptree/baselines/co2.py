@@ -28,8 +28,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.baselines.search import SearchContext, random_splits
-from crisptree.baselines.thresholds import GAIN_DIGITS
+from crisptree.baselines.search import GAIN_DIGITS, SearchContext, random_splits
 from crisptree.equations.routing import goes_right
 from crisptree.learning.engines.torch_engine import Adam
 from crisptree.learning.samples import Groups, Samples
@@ -48,18 +47,10 @@ NU_CANDIDATES = (10.0, 100.0, 1000.0)
 
 
 class Paths(NamedTuple):
-    """Inputs of the bound of some rows.
+    """Inputs of the bound of some rows: splits and scores w_iᵀx on their paths, (n, depth) each, and losses.
 
-    Parameters
-    ----------
-    splits : Tensor of shape (n, depth)
-        The splits on each row's path; any where the path is shorter.
-    scores : Tensor of shape (n, depth)
-        Their scores w_iᵀx.
-    own : Tensor of shape (n,)
-        loss(ℓ(h), y).
-    reversed : Tensor of shape (n, depth)
-        loss(ℓ(h with decision i reversed), y); −∞ where the path is shorter.
+    ``own`` (n,) is loss(ℓ(h), y), ``reversed`` (n, depth) loss(ℓ(h with decision i reversed), y). Where a path is
+    shorter, the split is arbitrary and its reversed loss −∞.
     """
 
     splits: Tensor
@@ -86,10 +77,10 @@ def add_gradient(splits: ObliqueSplits, x: Tensor, weight: Tensor, paths: Paths)
 
     Where a reversed decision i attains the maximum, ∂/∂w_i (−2 |w_iᵀx|) = −2 sgn(w_iᵀx) x; elsewhere it is zero.
     """
-    value, place = (paths.reversed - 2 * paths.scores.abs()).max(dim=1)
+    value, position = (paths.reversed - 2 * paths.scores.abs()).max(dim=1)
     rows = torch.nonzero(value > paths.own)[:, 0]
-    split = paths.splits[rows, place[rows]]
-    sign = torch.where(goes_right(paths.scores[rows, place[rows]]), 1.0, -1.0).to(weight)
+    split = paths.splits[rows, position[rows]]
+    sign = torch.where(goes_right(paths.scores[rows, position[rows]]), 1.0, -1.0).to(weight)
     factor = -2 * sign * weight[rows]
     for name, values in (("weight", x[rows] * factor[:, None]), ("bias", factor)):
         parameter = splits.parameters[name]
@@ -117,10 +108,7 @@ def learning_rate(rate: float, nu: float, n_features: int) -> float:
 class Routes(Protocol):
     """Routing of rows for the bound: down one tree, or through one of many stumps.
 
-    Attributes
-    ----------
-    left, right : ndarray of shape (n_splits,)
-        Children as in ``TreeStructure``. A row starts at the split with the index of its group.
+    A row starts at the split with the index of its group; ``left`` and ``right`` are as in ``TreeStructure``.
     """
 
     left: Children
@@ -136,19 +124,7 @@ class Routes(Protocol):
 
 
 class TorchBound:
-    """Steps on splits in place.
-
-    Parameters
-    ----------
-    splits : ObliqueSplits
-        Trainable; shortened to ‖w‖² ≤ ν at once and after every step.
-    samples : Samples
-        The training rows.
-    routes : Routes
-        Their routing.
-    nu : float
-        ν.
-    """
+    """Stochastic gradient steps on trainable splits in place, shortened to ‖w‖² ≤ ν at once and after every step."""
 
     def __init__(self, splits: ObliqueSplits, samples: Samples, routes: Routes, nu: float) -> None:
         self.splits, self.samples, self.routes, self.nu = splits, samples, routes, nu
@@ -157,7 +133,7 @@ class TorchBound:
 
     def optimizer_state(self) -> dict[str, Tensor]:
         """State of the optimiser, shared and not copied."""
-        return self.adam.memory()
+        return self.adam.optimizer_state()
 
     def begin(self, loss: Tensor, rate: float) -> None:
         """Start an epoch with the losses of leaves (n_leaves, n_classes) and a share of the ball's radius as step."""
@@ -205,7 +181,7 @@ class NativeBound:
 
     def optimizer_state(self) -> dict[str, Tensor]:
         names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps")
-        return {name: torch.from_numpy(place) for name, place in zip(names, self.moments, strict=True)}
+        return {name: torch.from_numpy(moment) for name, moment in zip(names, self.moments, strict=True)}
 
     def begin(self, loss: Tensor, rate: float) -> None:
         self.worst = np.ascontiguousarray(self.routes.worst(loss.numpy()), dtype=self.dtype)
@@ -213,9 +189,9 @@ class NativeBound:
 
     def take(self, rows: Tensor, group: Tensor) -> tuple[float, float]:
         start = group.numpy().astype(np.int32)
-        found = self.kernel.bound(rows.numpy(), start, self.routes.left, self.routes.right, self.worst, self.nu)
-        self.n_scores += found.pairs
-        return found.log_likelihood, found.weight
+        step = self.kernel.bound(rows.numpy(), start, self.routes.left, self.routes.right, self.worst, self.nu)
+        self.n_scores += step.pairs
+        return step.log_likelihood, step.weight
 
 
 def bound_steps(splits: ObliqueSplits, samples: Samples, routes: Routes, nu: float) -> TorchBound | NativeBound:
@@ -249,7 +225,7 @@ def train_stumps(start: ObliqueSplits, context: SearchContext, groups: Groups, n
     n_cells = len(groups.sizes) * samples.target.n_values
     for epoch in range(plan.epochs):
         counts = Stumps(splits, samples.weight.new_zeros(2, n_cells), groups).hard_counts(samples)
-        steps.begin(losses(counts.reshape(-1, samples.target.n_values)), plan.pace(epoch).learning_rate)
+        steps.begin(losses(counts.reshape(-1, samples.target.n_values)), plan.settings_at(epoch).learning_rate)
         for rows, group in groups.epoch(plan, context.generator):
             steps.take(rows, group)
     return splits.detached()

@@ -11,16 +11,15 @@ import torch
 from crisptree.baselines.cart import axis_aligned_splits
 from crisptree.baselines.co2 import co2_splits
 from crisptree.baselines.oc1 import oc1_splits
-from crisptree.baselines.search import SearchContext, random_splits
-from crisptree.baselines.thresholds import LeafLimits
-from crisptree.learning.checkpoint import Chance, Keepsake, Memory, Progress
+from crisptree.baselines.search import LeafLimits, SearchContext, random_splits
+from crisptree.learning.checkpoint import Checkpointable, Progress, RngState, TensorState
 from crisptree.learning.growth import grow_with, min_leaf_weight
-from crisptree.learning.history import EpochRecord, Listener
-from crisptree.learning.options import Limits, Plan
+from crisptree.learning.history import EpochCallback, EpochRecord
+from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.learning.samples import Groups, Samples
 from crisptree.learning.stumps import Outcome, Stumps
 from crisptree.splits import ObliqueSplits
-from crisptree.targets import Classes, Target
+from crisptree.targets import Target
 from crisptree.tree import Tree
 
 Search = Callable[[SearchContext, Groups], ObliqueSplits]
@@ -38,32 +37,17 @@ def grow_baseline(
     tree: Tree,
     samples: Samples,
     plan: Plan,
-    limits: Limits,
+    limits: GrowthLimits,
     *,
     generator: torch.Generator,
     nu: float | None = None,
-    on_epoch: Listener | None = None,
+    on_epoch: EpochCallback | None = None,
 ) -> Tree:
-    """Grow a tree of oblique splits with the search of a baseline.
+    """Grow a tree of oblique splits with the search ``name``, a key of ``SEARCHES``.
 
-    Parameters
-    ----------
-    name : {"axis_aligned", "random", "oc1", "co2"}
-        A key of ``SEARCHES``.
-    tree : Tree
-        Where to start, usually a single leaf.
-    samples : Samples
-        The training rows.
-    plan : Plan
-        Epochs, batches and learning rate, for CO2; its leaf prior.
-    limits : Limits
-        Stopping rules.
-    generator : torch.Generator
-        Source of all random numbers.
-    nu : float, optional
-        CO2's bound on ‖w‖²; None tries several at every leaf.
-    on_epoch : callable, optional
-        Called once per level; its loss is the mean impurity after the split, for classification the entropy.
+    ``plan`` has the leaf prior, and epochs, batches and learning rate for CO2; ``nu`` is CO2's bound on ‖w‖², where
+    None tries several at every leaf. ``on_epoch`` is called once per level; its loss is the mean impurity after the
+    split.
     """
     leaf_limits = LeafLimits(limits.min_samples_leaf, min_leaf_weight(limits, samples))
     find = _BaselineStumps(SEARCHES[name], SearchContext(samples, plan, leaf_limits, generator, nu), limits, on_epoch)
@@ -76,8 +60,8 @@ class _BaselineStumps:
 
     search: Search
     context: SearchContext
-    limits: Limits
-    on_epoch: Listener | None
+    limits: GrowthLimits
+    on_epoch: EpochCallback | None
 
     tries: ClassVar[int] = 1
 
@@ -101,7 +85,7 @@ class _BaselineStumps:
         progress = Progress(f"search at level {level}", 1)
         like = self.context.samples.weight.new_zeros(len(groups.sizes), self.context.samples.n_features)
         splits = ObliqueSplits(like, like[:, 0].clone()) if progress.is_over else self.search(self.context, groups)
-        parts: list[Keepsake] = [Memory("splits", splits.parameters), Chance([self.context.generator])]
+        parts: list[Checkpointable] = [TensorState("splits", splits.parameters), RngState([self.context.generator])]
         if progress.is_over:
             progress.restore(parts)
         else:
@@ -124,7 +108,7 @@ class _BaselineStumps:
 
 def _mean_impurity(target: Target, statistics: torch.Tensor) -> float:
     """Mean impurity per unit of weight; for classification in the precision of the counts."""
-    if isinstance(target, Classes):
+    if target.n_classes is not None:
         shares = statistics / statistics.sum(dim=1, keepdim=True).clamp_min(1e-30)
         return float(-torch.xlogy(statistics, shares).sum() / statistics.sum())
     sums = statistics.double().cpu().numpy()

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from crisptree.baselines.co2 import NU_CANDIDATES, Children, Floats, Paths, bound_steps, losses
 from crisptree.equations.routing import goes_right
-from crisptree.learning.checkpoint import Chance, Keepsake, Memory, Progress
+from crisptree.learning.checkpoint import Checkpointable, Progress, RngState, TensorState
 from crisptree.learning.engines.native_engine import best_entries
-from crisptree.learning.finetuning import Best, TrainedTree, hard_score
-from crisptree.learning.history import EpochRecord, Listener
-from crisptree.learning.loop import Ends, EpochEnd
+from crisptree.learning.finetuning import BestTree, TrainedTree, hard_score
+from crisptree.learning.history import EpochCallback, EpochRecord
+from crisptree.learning.loop import EpochEnd, EpochHistory
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Samples
 from crisptree.splits import ObliqueSplits
@@ -48,31 +48,16 @@ def train_non_greedy(
     nu: float | None,
     *,
     generator: torch.Generator,
-    on_epoch: Listener | None = None,
+    on_epoch: EpochCallback | None = None,
     validation: Samples | None = None,
     patience: int | None = None,
 ) -> NonGreedyResult:
-    """Train the whole tree from its current state.
+    """Train the whole tree, which is not modified, from its current state.
 
-    Parameters
-    ----------
-    tree : Tree
-        With oblique splits; it is not modified.
-    samples : Samples
-        The training rows.
-    plan : Plan
-        Epochs, batches and learning rate.
-    nu : float or None
-        The bound on ‖w_i‖²; None tries those of ``NU_CANDIDATES`` and keeps the tree that is best on ``validation``.
-    generator : torch.Generator
-        Shuffles the batches.
-    on_epoch : callable, optional
-        Called after every epoch, with the mean bound as loss; with several ν the epochs are numbered through.
-    validation : Samples, optional
-        Rows on which the deterministic tree is scored after every epoch.
-    patience : int, optional
-        Early stopping: end after so many epochs without a higher validation score, and take the tree of the epoch with
-        the highest (the first such), the start included.
+    ``nu`` is the bound on ‖w_i‖²; None tries those of ``NU_CANDIDATES`` and keeps the tree that is best on the
+    ``validation`` rows, on which the deterministic tree is scored after every epoch. ``patience`` is early stopping:
+    end after so many epochs without a higher validation score, and take the tree of the first epoch with the highest,
+    the start included. ``on_epoch`` gets the mean bound as loss; with several ν the epochs are numbered through.
     """
     if nu is None and validation is None:
         raise ValueError("`nu` must be a number without validation rows to select it; got None.")
@@ -114,16 +99,16 @@ class _NonGreedyTraining:
         self.splits = splits
         self.steps = bound_steps(splits, samples, TreeRoutes(tree.structure), nu)
 
-    def train(self, on_epoch: Listener | None, patience: int | None) -> NonGreedyResult:
+    def train(self, on_epoch: EpochCallback | None, patience: int | None) -> NonGreedyResult:
         steepness = self.plan.steepness_at(0)
         start, tree = TrainedTree(self.start, steepness), self.start
         held = self.validation
         scored = None if held is None else partial(hard_score, samples=self.samples, validation=held)
-        best = None if scored is None else Best(start, lambda: tree, scored, patience)
-        ends, progress = Ends(), Progress(f"non-greedy training with nu={self.nu:g}", self.plan.epochs)
-        parts: list[Keepsake] = [Memory("splits", self.splits.parameters), ends, Chance([self.generator])]
+        best = None if scored is None else BestTree(start, lambda: tree, scored, patience)
+        ends, progress = EpochHistory(), Progress(f"non-greedy training with nu={self.nu:g}", self.plan.epochs)
+        parts: list[Checkpointable] = [TensorState("splits", self.splits.parameters), ends, RngState([self.generator])]
         parts += [] if best is None else [best]
-        working = [Memory("optimiser", self.steps.optimizer_state())]
+        working = [TensorState("optimiser", self.steps.optimizer_state())]
         progress.restore(parts if progress.is_over else [*parts, *working])
         hear = (lambda record: None) if on_epoch is None else on_epoch
         records: list[EpochRecord] = []
@@ -136,7 +121,7 @@ class _NonGreedyTraining:
             report(end)
         tree, counts = self._updated_tree() if progress.epochs else (self.start, self.samples.hard_counts(self.start))
         for epoch in range(progress.epochs, progress.epochs if progress.is_over else self.plan.epochs):
-            self.steps.begin(losses(counts), self.plan.pace(epoch).learning_rate)
+            self.steps.begin(losses(counts), self.plan.settings_at(epoch).learning_rate)
             bound = self._epoch()
             tree, counts = self._updated_tree()
             ends.ends.append(EpochEnd(epoch, steepness, bound, None if best is None else best(steepness)))
@@ -158,8 +143,8 @@ class _NonGreedyTraining:
 
     def _epoch(self) -> float:
         """Steps on all batches; the mean bound before each step."""
-        found = [self.steps.take(rows, group) for rows, group in self.groups.epoch(self.plan, self.generator)]
-        return sum(bound for bound, _ in found) / sum(weight for _, weight in found)
+        steps = [self.steps.take(rows, group) for rows, group in self.groups.epoch(self.plan, self.generator)]
+        return sum(bound for bound, _ in steps) / sum(weight for _, weight in steps)
 
     def _record(self, end: EpochEnd) -> EpochRecord:
         depth = self.start.structure.depth
@@ -202,15 +187,15 @@ def tree_paths(splits: ObliqueSplits, structure: TreeStructure, x: Tensor, y: Te
         for children in (structure.left, structure.right)
     )
     scores = splits(x)
-    turns = goes_right(scores)
+    decisions = goes_right(scores)
     nodes = torch.zeros(len(x), 1, dtype=torch.long, device=x.device)
     path = []
     for _ in range(structure.depth):
-        here = nodes.clamp_min(0)
-        turn = turns.gather(1, here)
-        below = torch.where(nodes >= 0, torch.where(turn, right[here], left[here]), nodes)
-        own, first = nodes[:, :1], here[:, :1]
-        other = torch.where(turn[:, :1], left[first], right[first])
+        current = nodes.clamp_min(0)
+        decision = decisions.gather(1, current)
+        below = torch.where(nodes >= 0, torch.where(decision, right[current], left[current]), nodes)
+        own, first = nodes[:, :1], current[:, :1]
+        other = torch.where(decision[:, :1], left[first], right[first])
         path.append(own)
         nodes = torch.cat([below, torch.where(own >= 0, other, own)], dim=1)
     ways = torch.cat(path, dim=1)

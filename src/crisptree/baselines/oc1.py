@@ -16,8 +16,15 @@ import numpy.typing as npt
 import torch
 
 from crisptree.baselines.cart import axis_aligned_hyperplanes
-from crisptree.baselines.search import HyperplaneArrays, NodeRows, SearchContext
-from crisptree.baselines.thresholds import GAIN_DIGITS, LeafLimits, best_crossings, best_thresholds
+from crisptree.baselines.search import (
+    GAIN_DIGITS,
+    HyperplaneArrays,
+    LeafLimits,
+    NodeRows,
+    SearchContext,
+    best_crossings,
+    best_thresholds,
+)
 from crisptree.learning.samples import Groups
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
@@ -62,7 +69,7 @@ def oc1_splits(
     jumps = _unit(random.normal(size=(n_jumps, n_starts, n_features + 1)))
     coordinates = _orders(n_jumps + 1, n_tries, n_features + 1, random)
     nodes = list(context.nodes(groups))
-    found = HyperplaneArrays.idle(n_nodes, n_features)
+    hyperplanes = HyperplaneArrays.idle(n_nodes, n_features)
     for chunk in _chunks([min(len(node.y), max_rows) for node in nodes], n_starts):
         part = [_subsample(nodes[number], max_rows, random) for number in chunk]
         subsampled = any(len(nodes[number].y) > max_rows for number in chunk)
@@ -71,8 +78,8 @@ def oc1_splits(
         lines.descend(coordinates, jumps)
         for number, weights in zip(chunk, lines.directions(), strict=True):
             candidates = np.concatenate([axis.weight[number][None], weights])
-            found.set_best(number, nodes[number], candidates, context)
-    return context.splits(found)
+            hyperplanes.set_best(number, nodes[number], candidates, context)
+    return context.splits(hyperplanes)
 
 
 def _chunks(sizes: list[int], n_starts: int) -> Iterator[list[int]]:
@@ -119,12 +126,12 @@ class _Descents:
         sizes = np.array([len(node.y) for node in nodes])
         self.ends = np.cumsum(sizes)
         column = np.arange(sizes.max())
-        there = column < sizes[:, None]
-        self.place = np.where(there, (self.ends - sizes)[:, None] + column, 0)
+        is_present = column < sizes[:, None]
+        self.place = np.where(is_present, (self.ends - sizes)[:, None] + column, 0)
         self.rows_y = np.concatenate([node.y for node in nodes])
         self.rows_weight = np.concatenate([node.weight for node in nodes])
         self.y = self.rows_y[self.place]
-        self.weight = np.where(there, self.rows_weight[self.place], 0.0)
+        self.weight = np.where(is_present, self.rows_weight[self.place], 0.0)
 
     def start(self, axis: npt.NDArray[np.floating], directions: Doubles) -> None:
         """From the axis and from random directions, each at its best threshold."""

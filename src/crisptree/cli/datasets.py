@@ -27,7 +27,7 @@ from crisptree.datasets.catalog import (
     get_homes,
 )
 from crisptree.datasets.download import DownloadError, Receipt, fetch
-from crisptree.persistence.writing import atomic_write
+from crisptree.files import atomic_write
 from crisptree.sanitization import sanitize
 
 app = typer.Typer(name="data", help="List data sets and download them.", no_args_is_help=True)
@@ -127,21 +127,21 @@ def _fetch_with_progress(file: PublishedFile, folder: Path, url: str, unverified
 def _describe_files(publication: Publication, data_home: Path | None) -> tuple[str, str]:
     if not publication.files:
         return "–", "comes with scikit-learn"
-    sizes, found = [file.size for file in publication.files], find(publication.name, data_home)
+    sizes, files = [file.size for file in publication.files], find(publication.name, data_home)
     size = "size not known" if None in sizes else f"{sum(size or 0 for size in sizes) / 1e6:.1f} MB"
-    return size, str(found.paths[0] if len(found.paths) == 1 else found.paths[0].parent) if found else "no"
+    return size, str(files.paths[0] if len(files.paths) == 1 else files.paths[0].parent) if files else "no"
 
 
 def _describe(publication: Publication, data_home: Path | None) -> dict[str, Any]:
-    found = find(publication.name, data_home)
+    installed = find(publication.name, data_home)
     return {
         "name": publication.name,
         "title": publication.title,
         "page": publication.page,
         "rows": dict(publication.rows),
-        "here": not publication.files or found is not None,
-        "form": found.form if found else None,
-        "paths": [str(path) for path in found.paths] if found else [],
+        "here": not publication.files or installed is not None,
+        "form": installed.form if installed else None,
+        "paths": [str(path) for path in installed.paths] if installed else [],
         "looked_in": [str(folder) for folder in get_folders(publication.name, data_home)] if publication.files else [],
         "files": [_describe_file(file) for file in publication.files],
     }
@@ -181,12 +181,12 @@ def demo(
     console.print(f"Training a tree of depth {depth} on {len(X)} digits of 8 × 8 pixels …")
     started = time.perf_counter()
     model = crisptree.CrispTreeClassifier(
-        max_depth=depth, image_shape=digits.image_shape, roughness=1e-2, random_state=seed, verbose=1
+        max_depth=depth, image_shape=digits.image_shape, spatial_penalty=1e-2, random_state=seed, verbose=1
     ).fit(X, y)
     console.print(f"Trained in {time.perf_counter() - started:.1f} s.\n")
     console.print("Accuracy (hard: one path per image, as in predict; soft: all leaves, for comparison)")
     rows = []
-    for name, tree in (("greedy", model.greedy()), ("finetuned", model)):
+    for name, tree in (("greedy", model.before_finetuning()), ("finetuned", model)):
         cells: list[str] = []
         for images, labels in ((X, y), (digits.X_test, digits.y_test)):
             predictions = predict_hard_and_soft(tree, images, tree.classes_)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -14,7 +13,6 @@ import numpy.typing as npt
 import typer
 
 import crisptree
-from crisptree.blocks import row_blocks
 from crisptree.cli import options
 from crisptree.cli.options import TABLE, ColumnRoles, CsvFormat, option, with_options
 from crisptree.cli.output import Output, make_table
@@ -29,12 +27,12 @@ from crisptree.cli.tables import (
 )
 from crisptree.cli.training import LabelledTable, TrainingTable, open_training_table
 from crisptree.encoding.errors import TableError, counted
-from crisptree.estimators.parameters import ClassifierParameters
-from crisptree.estimators.progress import ProgressDisplay
-from crisptree.holdout import hold_out
 from crisptree.inference import FlatTree
-from crisptree.targets import Gaussians
+from crisptree.parameters.estimators import ClassifierParameters
+from crisptree.pipeline.progress import ProgressDisplay
+from crisptree.targets.holdout import hold_out, quantile_strata
 from crisptree.targets.labels import class_numbers
+from crisptree.threads import row_blocks
 
 Array = npt.NDArray[Any]
 Scores = dict[str, dict[str, Any]]
@@ -81,20 +79,13 @@ TREE_LEGEND = (
 METRIC_NAMES = {"accuracy": "accuracy", "log_loss": "log loss", "r2": "R²", "rmse": "RMSE"}
 
 
-def select_holdout(requested: float | None, n_rows: int, has_validation: bool) -> float:
-    """Return the fraction of rows to hold out: by default a fifth, unless there are validation rows or few rows."""
-    if requested is not None:
-        return requested
-    return 0.0 if has_validation or n_rows < MIN_ROWS_FOR_HOLDOUT else DEFAULT_HOLDOUT
-
-
 def draw_held_out(
     y: npt.NDArray[Any], fraction: float, seed: int, *, is_regression: bool = False
 ) -> npt.NDArray[np.bool_]:
     """Draw a stratified fraction of the rows, never all of a class.  (n,)"""
     held_out = np.zeros(len(y), dtype=bool)
     if fraction:
-        strata = Gaussians(2).strata(y[:, None]) if is_regression else y
+        strata = quantile_strata(y) if is_regression else y
         held_out[hold_out(strata, fraction, seed, keep_classes=not is_regression)[1]] = True
         if not held_out.any():
             raise TableError(
@@ -256,7 +247,7 @@ def evaluate(
 def _evaluate_regression(model: Any, rows: LabelledRows, hard: Array, soft: Array) -> dict[str, Any]:
     """Compute errors, and the coverage of prediction intervals."""
     trees = [*model.forest_] if is_forest(model) else [model.tree_]
-    means = [tree.in_units(tree.meaning.tables(tree.statistics.node_counts[:1]))[0, 0] for tree in trees]
+    means = [tree.restore_units(tree.target.tables(tree.statistics.node_counts[:1]))[0, 0] for tree in trees]
     within = {}
     for coverage in COVERAGES:
         low, high = model.predict_interval(rows.X, coverage)
@@ -279,7 +270,7 @@ def _evaluate_classification(model: Any, rows: LabelledRows, hard: Array, soft: 
         **_score_probabilities(model, rows),
         "classes": _score_classes(rows.y, hard, labels),
         "confusion": _count_confusion(rows.y, hard, len(labels)),
-        "blamed": _attribute_errors(model, rows),
+        "error_attribution": _attribute_errors(model, rows),
     }
 
 
@@ -325,12 +316,12 @@ def _score_probabilities(model: Any, rows: LabelledRows) -> dict[str, dict[str, 
     """Score probabilities on the rows of known classes; None for infinite values, which JSON does not have."""
     from crisptree import metrics
 
-    known = rows.y >= 0
+    is_known = rows.y >= 0
     scores: dict[str, dict[str, float | None]] = {name: {} for name in PROBABILITY_METRICS}
     for kind, predict_proba in (("hard", model.predict_proba), ("soft", model.soft_predict_proba)):
-        probabilities = predict_proba(rows.X[known])
+        probabilities = predict_proba(rows.X[is_known])
         for name in PROBABILITY_METRICS:
-            value = getattr(metrics, name)(rows.y[known], probabilities)
+            value = getattr(metrics, name)(rows.y[is_known], probabilities)
             scores[name][kind] = value if np.isfinite(value) else None
     return scores
 
@@ -354,20 +345,13 @@ def _show_classification(out: Output, document: dict[str, Any]) -> None:
         out.show(make_table(["true \\ predicted", *classes], rows))
     else:
         out.show(f"The confusion matrix of {len(classes)} classes is in --json.")
-    for entry in document["blamed"][:MAX_SPLITS_SHOWN]:
+    for entry in document["error_attribution"][:MAX_SPLITS_SHOWN]:
         name = "no split" if entry["split"] is None else f"split {entry['split']}"
         out.show(f"{name} causes {entry['errors']:,} errors ({entry['share']:.1%})")
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """Scores, times and sizes of one model on held-out rows; prediction times are per thousand rows."""
-
-    scores: dict[str, float]
-    fit_seconds: float
-    predict_seconds: float
-    leaves: int | None
-    weights: int
+Measurement = dict[str, float | int | None]
+"""Scores, times and sizes of one model on held-out rows; prediction times are per thousand rows."""
 
 
 @with_options(ClassifierParameters)
@@ -408,7 +392,7 @@ def compare(
                 measurements.setdefault(name, []).append(measurement)
     document = {
         "rows": len(rows.y),
-        "judged": n_scored,
+        "validation": n_scored,
         "folds": folds,
         "features": table.X.shape[1],
         "task": "regression" if rows.is_regression else "classification",
@@ -508,7 +492,9 @@ def _measure(model: Any, table: TrainingTable, fit: Callable[[], Any]) -> Measur
 
         accuracy = float(np.mean(model.predict(X) == table.decode_labels(y)))
         scores = {"accuracy": accuracy, "log_loss": metrics.log_loss(y, model.predict_proba(X))}
-    return Measurement(scores, seconds, _time_prediction(model, X), *count_leaves_and_weights(model))
+    leaves, weights = count_leaves_and_weights(model)
+    sizes = {"leaves": leaves, "weights": weights}
+    return {**scores, "fit_seconds": seconds, "predict_seconds": _time_prediction(model, X), **sizes}
 
 
 def _time_prediction(model: Any, X: Any) -> float:
@@ -545,18 +531,16 @@ def _summarize(parts: list[Measurement]) -> dict[str, Any]:
     def mean(values: list[Any]) -> float | None:
         return None if None in values or not np.isfinite(values).all() else float(np.mean(values))
 
-    first = next(iter(parts[0].scores))
-    spread = float(np.std([part.scores[first] for part in parts], ddof=1)) if len(parts) > 1 else None
-    scores = {name: mean([part.scores[name] for part in parts]) for name in parts[0].scores}
-    sizes = ("fit_seconds", "predict_seconds", "leaves", "weights")
-    means = {name: mean([getattr(part, name) for part in parts]) for name in sizes}
-    return {**scores, **means, f"{first}_spread": spread}
+    columns = {name: [part[name] for part in parts] for name in parts[0]}
+    first, values = next(iter(columns.items()))
+    spread = float(np.std(np.array(values, dtype=np.float64), ddof=1)) if len(parts) > 1 else None
+    return {**{name: mean(values) for name, values in columns.items()}, f"{first}_spread": spread}
 
 
 def _show_comparison(out: Output, document: dict[str, Any]) -> None:
     models, folds, task = document["models"], document["folds"], document["task"]
     ours = models[OURS]
-    on = f"{counted(document['judged'], 'held-out row')}" if folds is None else f"every row once, in {folds} folds"
+    on = f"{counted(document['validation'], 'held-out row')}" if folds is None else f"every row once, in {folds} folds"
     out.show(f"{counted(document['rows'], 'row')} · {counted(document['features'], 'feature')} · scored on {on}")
     first, second, digits = ("r2", "rmse", ".4g") if task == "regression" else ("accuracy", "log_loss", ".3f")
     rows = []

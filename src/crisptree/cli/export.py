@@ -15,10 +15,9 @@ from crisptree.cli.output import Output
 from crisptree.cli.tables import load_table_model, make_encoder, open_for_model, stdin_as_file
 from crisptree.encoding.errors import TableError
 from crisptree.export import ExportError
-from crisptree.export.agreement import Agreement, EncodedRows
 from crisptree.export.escaping import make_identifier
-from crisptree.export.formats import FORMATS, check_written
-from crisptree.persistence.writing import atomic_write
+from crisptree.export.formats import FORMATS, Agreement, EncodedRows, check_written
+from crisptree.files import atomic_write
 
 LIMITS = "Limits"
 

@@ -12,6 +12,7 @@ import typer
 import crisptree
 from crisptree.cli import options
 from crisptree.cli.evaluation import (
+    DEFAULT_HOLDOUT,
     MIN_ROWS_FOR_HOLDOUT,
     Scores,
     diagnose,
@@ -19,7 +20,6 @@ from crisptree.cli.evaluation import (
     name_baseline,
     predict_hard_and_soft,
     score_fit,
-    select_holdout,
     show_scores,
 )
 from crisptree.cli.interrupts import is_silent
@@ -36,10 +36,10 @@ from crisptree.cli.training import (
     open_disk_cache,
     open_training_table,
 )
-from crisptree.distributed import is_together
+from crisptree.distributed import is_distributed
 from crisptree.encoding.errors import counted
-from crisptree.estimators.parameters import MOST_TREES, ClassifierParameters
-from crisptree.estimators.progress import ProgressDisplay
+from crisptree.parameters.estimators import MAX_TREES, ClassifierParameters
+from crisptree.pipeline.progress import ProgressDisplay
 
 
 @dataclass
@@ -93,14 +93,17 @@ class FitOptions:
             return
         if self.paper:
             raise typer.BadParameter("--paper is for one tree; leave out --trees.")
-        if self.trees != "auto" and not (self.trees.isdecimal() and 1 <= int(self.trees) <= MOST_TREES):
+        if self.trees != "auto" and not (self.trees.isdecimal() and 1 <= int(self.trees) <= MAX_TREES):
             raise typer.BadParameter(
-                f"--trees must be a whole number from 1 to {MOST_TREES:,}, or auto; got {self.trees!r}."
+                f"--trees must be a whole number from 1 to {MAX_TREES:,}, or auto; got {self.trees!r}."
             )
 
     def select_holdout(self, n_rows: int) -> float:
-        """Return the fraction of rows to hold out."""
-        fraction = select_holdout(self.holdout, n_rows, self.validation is not None)
+        """Return the fraction of rows to hold out: by default a fifth, none beside validation rows or of few rows."""
+        fraction = self.holdout
+        if fraction is None:
+            is_kept_whole = self.validation is not None or n_rows < MIN_ROWS_FOR_HOLDOUT
+            fraction = 0.0 if is_kept_whole else DEFAULT_HOLDOUT
         if self.refit and not fraction:
             raise typer.BadParameter("--refit follows the score of held-out rows: it needs --holdout.")
         return fraction
@@ -109,15 +112,15 @@ class FitOptions:
         """Decide whether rows train in batches: True, False, or None for only if memory is short."""
         excluded = {"--trees": self.trees, "--validation": self.validation, "--paper": self.paper}
         excluded |= {"--image-shape": "image_shape" in parameters, "torchrun": find_rank() is not None}
-        given = [flag for flag, value in excluded.items() if value]
-        if self.stream and given:
-            raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave out {given[0]}.")
-        if given or self.stream is not None:
-            return not given and self.stream
-        from crisptree.estimators.capabilities import violations
+        conflicts = [flag for flag, value in excluded.items() if value]
+        if self.stream and conflicts:
+            raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave out {conflicts[0]}.")
+        if conflicts or self.stream is not None:
+            return not conflicts and self.stream
+        from crisptree.pipeline.capabilities import violations
 
         # A fit that nobody asked to train in batches must not fail in them.
-        values = crisptree.CrispTreeClassifier(**parameters).get_params(deep=False)
+        values = crisptree.CrispTreeClassifier.from_flat(**parameters).training_parameters()
         return False if any(violations(values, rows="batches", has_validation=False)) else None
 
 
@@ -147,10 +150,10 @@ class FitRun:
         if settings.validation is not None:
             validation = table.read_validation(settings.validation, self.rows.source, self.out)
         model = table.make_model(self.parameters, trees=settings.trees, paper=settings.paper)
-        more: dict[str, Any] = {"validation": None}
+        more: dict[str, Any] = {"eval_set": None}
         if validation is not None:
-            more["validation"] = (rank.shard(validation.X), table.decode_labels(rank.shard(validation.y)))
-        if is_together() and not settings.trees:
+            more["eval_set"] = (rank.shard(validation.X), table.decode_labels(rank.shard(validation.y)))
+        if is_distributed() and not settings.trees:
             more["shards"] = settings.shards
         if settings.checkpoint is not None:
             more |= {"checkpoint": settings.checkpoint / name, "checkpoint_every": settings.checkpoint_every}
@@ -194,7 +197,7 @@ def fit(
 
       crisptree fit kunden.csv -t churn --delimiter ';' --decimal , --encoding cp1252 -o model.crisp
 
-      crisptree fit digits.npz --image-shape 8x8 --roughness 0.01 -o digits.crisp
+      crisptree fit digits.npz --image-shape 8x8 --spatial-penalty 0.01 -o digits.crisp
 
       crisptree fit train.parquet -t label --trees 25 -o forest.crisp
 

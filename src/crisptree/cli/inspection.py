@@ -27,9 +27,9 @@ from crisptree.cli.tables import (
 from crisptree.encoding.errors import TableError, counted, listed
 from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat
 from crisptree.encoding.preprocessing import VERSION, Preprocessing
+from crisptree.files import atomic_write
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.persistence.model_file import FORMAT
-from crisptree.persistence.writing import atomic_write
 
 MAX_COLUMNS_SHOWN = 30
 
@@ -58,7 +58,7 @@ def inspect(
 
 
 def _describe_forest(model: Any, top: int) -> dict[str, Any]:
-    from crisptree.inspection.names import resolve_feature_names
+    from crisptree.inspection.model_view import resolve_feature_names
 
     trees, classes = list(model.forest_), model.__dict__.get("classes_")
     shares = np.asarray(model.feature_importances_) if hasattr(model, "feature_importances_") else np.zeros(0)
@@ -70,20 +70,20 @@ def _describe_forest(model: Any, top: int) -> dict[str, Any]:
         "splits": sum(tree.structure.n_splits for tree in trees),
         "leaves": model.get_n_leaves(),
         "oob_score": model.__dict__.get("oob_score_"),
-        "chosen": model.__dict__.get("chosen_", {}),
+        "best_params": model.__dict__.get("best_params_", {}),
         "importances": _rank_columns(model, shares, resolve_feature_names(model.tree(0)), top),
     }
 
 
 def _describe_tree(model: Any, top: int) -> dict[str, Any]:
     from crisptree.explain import feature_importances
-    from crisptree.inspection.names import resolve_feature_names
+    from crisptree.inspection.model_view import resolve_feature_names
 
     tree: CrispTree = model.tree_
-    parameters, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
+    parameters, defaults = model.flat_parameters(), type(model)().flat_parameters()
     plain = {name: value for name, value in parameters.items() if _is_plain(value)}
     structure, counts = tree.structure, tree.statistics.node_counts
-    node_weights = tree.meaning.weight(counts)
+    node_weights = tree.target.weight(counts)
     root_weight = max(float(node_weights[0]), np.finfo(float).tiny)
     document: dict[str, Any] = {
         **_describe_target(model, counts[:1]),
@@ -116,10 +116,10 @@ def _describe_target(model: Any, root_counts: Any) -> dict[str, Any]:
     if not hasattr(model, "n_outputs_"):
         return {"classes": model.classes_.tolist(), "class_counts": root_counts[0].tolist()}
     tree, n = model.tree_, model.n_outputs_
-    values = tree.in_units(tree.meaning.tables(root_counts))[0]
+    values = tree.restore_units(tree.target.tables(root_counts))[0]
     return {
         "outputs": n,
-        "rows": float(tree.meaning.weight(root_counts)[0]),
+        "rows": float(tree.target.weight(root_counts)[0]),
         "mean": values[:n].tolist(),
         "spread": np.sqrt(values[n:]).tolist(),
     }
@@ -174,8 +174,8 @@ def _show_model(out: Output, document: dict[str, Any]) -> None:
         lines["forest"] = f"{document['trees']} trees of depth {document['depth']} at most · {size.format('')}"
         if document["oob_score"] is not None:
             lines["out of bag"] = f"{document['oob_score']:.4f}"
-        if document["chosen"]:
-            lines["selected"] = ", ".join(f"{name}={value!r}" for name, value in document["chosen"].items())
+        if document["best_params"]:
+            lines["selected"] = ", ".join(f"{name}={value!r}" for name, value in document["best_params"].items())
     else:
         size = size.format(f" ({document['split_kind']})")
         visits = f"a training row visits {document['mean_path']:.2f} splits on average"
@@ -317,9 +317,9 @@ def report(
         target = target or estimator.preprocessing_.target
     else:
         X, y = rows.of_known_classes(estimator.classes_)
-        known = rows.y >= 0
+        is_known = rows.y >= 0
         # Without ids, rows are counted from 1 as in all messages about files.
-        ids = 1 + np.flatnonzero(known) if rows.ids is None else rows.ids[known]
+        ids = 1 + np.flatnonzero(is_known) if rows.ids is None else rows.ids[is_known]
     names = list(estimator.preprocessing_.feature_names)
     write_page = estimator.report if is_forest(estimator) else partial(write, estimator)
     write_page(output, X, y, feature_names=names, ids=ids, target=target)

@@ -20,8 +20,10 @@ from crisptree.encoding.column_profile import MAX_CATEGORIES
 from crisptree.encoding.errors import TableError
 from crisptree.encoding.number_format import DEFAULT_FORMAT, THOUSANDS, NumberFormat
 from crisptree.encoding.table_files import TableFile, open_table, resolve_encoding
-from crisptree.estimators.parameters import Declared, Parameter, TreeParameters
-from crisptree.estimators.rules import Rule, is_whole, whole
+from crisptree.parameters.declaration import Parameter
+from crisptree.parameters.estimators import TreeParameters
+from crisptree.parameters.rules import Rule, is_whole, whole
+from crisptree.parameters.training import TrainingOptions
 
 FORMATS = ".csv, .tsv, .parquet, .npz or LIBSVM (.libsvm, .svm, .txt); text also as .gz, .bz2, .xz"
 
@@ -64,6 +66,8 @@ def check_jobs(jobs: int | None) -> int | None:
     return jobs
 
 
+JOBS_HELP = "Threads; by default all available cores, -2 is all but one."
+
 Model = Annotated[Path, typer.Argument(help="A model file (.crisp).", show_default=False)]
 Data = Annotated[Path, typer.Argument(help=f"The table: {FORMATS}; - is stdin.", show_default=False)]
 Target = Annotated[
@@ -76,7 +80,7 @@ Id = Annotated[
     column_option("--id", help="A column that identifies the rows: not a feature, but shown beside them."),
 ]
 Force = Annotated[bool, option("--force", help="Replace existing files.", panel=OUTPUT)]
-Jobs = Annotated[int | None, option("--jobs", "-j", callback=check_jobs, help=TreeParameters.PARAMETERS["n_jobs"].help)]
+Jobs = Annotated[int | None, option("--jobs", "-j", callback=check_jobs, help=JOBS_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 
@@ -192,6 +196,12 @@ TREE_PARAMETERS = (
 
 PANELS = {**dict.fromkeys(TREE_PARAMETERS, TREE), "n_jobs": None}
 SHORT_FLAGS = {"n_jobs": "-j"}
+HELP = {
+    "n_jobs": JOBS_HELP,
+    "class_weight": "balanced, or CLASS=WEIGHT, which may be repeated.",
+}
+"""Where a command differs from Python."""
+
 METAVARS = {"image_shape": "HxW[xC]", "scales": "N[,N...]"}
 """How to write values that are more than a word."""
 
@@ -219,7 +229,10 @@ class ParameterOption:
         declared, default = self.declared, self.declared.default
         names = [name for name in (declared.flag, SHORT_FLAGS.get(self.name)) if name]
         words = tuple(word for word in declared.rule.words if word) if declared.rule else ()
-        shown: dict[str, Any] = {"help": declared.help, "rich_help_panel": PANELS.get(self.name, TRAINING)}
+        shown: dict[str, Any] = {
+            "help": HELP.get(self.name, declared.help),
+            "rich_help_panel": PANELS.get(self.name, TRAINING),
+        }
         kind: Any = str | None
         unset: str | bool | None = None
         if bool in self.types:
@@ -249,14 +262,15 @@ class ParameterOption:
         return value
 
 
-def parameter_options(estimator: type[Declared], without: Collection[str] = ()) -> dict[str, ParameterOption]:
+def parameter_options(estimator: type[TreeParameters], without: Collection[str] = ()) -> dict[str, ParameterOption]:
     """Return an option for every parameter that has a flag."""
-    hints = get_type_hints(estimator)
-    names = [name for name, declared in estimator.PARAMETERS.items() if declared.flag and name not in without]
+    hints = get_type_hints(TrainingOptions) | get_type_hints(estimator)
+    parameters = estimator.declared_parameters()
+    names = [name for name, declared in parameters.items() if declared.flag and name not in without]
     first = [name for name in TREE_PARAMETERS if name in names]
     options = {}
     for name in dict.fromkeys([*first, *names]):
-        declared = replace(estimator.PARAMETERS[name], **OVERRIDES.get(name, {}))
+        declared = replace(parameters[name], **OVERRIDES.get(name, {}))
         hint = hints[name]
         types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         options[name] = ParameterOption(name, declared, types)
@@ -264,7 +278,7 @@ def parameter_options(estimator: type[Declared], without: Collection[str] = ()) 
 
 
 def with_options(
-    estimator: type[Declared] | None = None, *, without: Collection[str] = ()
+    estimator: type[TreeParameters] | None = None, *, without: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command whose arguments stand for several flags each.
 

@@ -31,8 +31,8 @@ from crisptree.cli.tables import (
 )
 from crisptree.encoding.errors import TableError, counted
 from crisptree.encoding.table_files import DELIMITERS, WRITERS, DelimitedWriter, TableWriter
+from crisptree.files import atomic_write
 from crisptree.inference import route_rows
-from crisptree.persistence.writing import atomic_write
 from crisptree.sanitization import sanitize
 
 MAX_CONTRIBUTIONS = 12
@@ -120,7 +120,7 @@ def describe_path(model: Any, row: npt.NDArray[np.float32]) -> str:
         turn = f"split {step.split} {'right' if step.goes_right else 'left'}"
         causes = [push for push in step.pushes if push.amount != 0 and (push.amount > 0) == step.goes_right]
         if causes:
-            turn += f" ({model.preprocessing_.says(causes[0].feature, causes[0].value)})"
+            turn += f" ({model.preprocessing_.describe(causes[0].feature, causes[0].value)})"
         parts.append(turn)
     return "; ".join([*parts, f"leaf {explained.leaf}: {explained.predicted}"])
 

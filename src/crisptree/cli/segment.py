@@ -15,10 +15,10 @@ from crisptree.cli.options import OUTPUT, TRAINING, option, output_option, with_
 from crisptree.cli.output import Output
 from crisptree.cli.tables import is_image_model
 from crisptree.cli.training import train
-from crisptree.datasets.image_files import NamedImage, read_images, write_png, write_tif
+from crisptree.datasets.files import NamedImage, read_images, write_png, write_tif
 from crisptree.encoding.errors import TableError, counted
-from crisptree.estimators.parameters import SegmenterParameters
-from crisptree.persistence.writing import atomic_write
+from crisptree.files import atomic_write
+from crisptree.parameters.estimators import SegmenterParameters
 
 app = typer.Typer(
     name="segment",
@@ -35,7 +35,7 @@ MAX_CLASSES_WITHOUT_NOTE = 64
 
 
 @app.command("fit")
-@with_options(SegmenterParameters, without=("class_weight",))
+@with_options(SegmenterParameters, without=("class_weight", "leaf_l2", "max_shift"))
 def fit_images(
     images: Images,
     labels: Annotated[
@@ -115,11 +115,11 @@ def _read_labels(path: Path, task: str, out: Output) -> tuple[list[NamedImage], 
 
 def _make_model(is_regression: bool, parameters: dict[str, Any], balanced: bool) -> Any:
     if not is_regression:
-        return crisptree.CrispSegmenter(class_weight="balanced" if balanced else None, **parameters)
+        return crisptree.CrispSegmenter.from_flat(class_weight="balanced" if balanced else None, **parameters)
     if balanced:
         raise typer.BadParameter("--balanced is for classification; the labels are a regression.")
     ignore_value = parameters.pop("ignore_label", None)
-    return crisptree.CrispPixelRegressor(ignore_value=ignore_value, **parameters)
+    return crisptree.CrispPixelRegressor.from_flat(ignore_value=ignore_value, **parameters)
 
 
 @app.command("predict")
@@ -207,7 +207,7 @@ def _collect_leaf_values(model: Any, proba: bool, std: bool, leaf: bool, out: Ou
         if proba:
             parts[".proba.npy"] = values.astype(np.float32)
     if leaf:
-        from crisptree.estimators.pixels import leaf_greys
+        from crisptree.pipeline.pixels import leaf_greys
 
         parts[".leaf.png"] = np.round(255 * leaf_greys(model.tree_)).astype(np.uint8)
     return parts

@@ -94,8 +94,8 @@ class LabelledRows:
 
     def of_known_classes(self, classes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float32], npt.NDArray[Any]]:
         """Return the rows of classes that the model knows, and their labels."""
-        known = self.y >= 0
-        return self.X[known], classes[self.y[known]]
+        is_known = self.y >= 0
+        return self.X[is_known], classes[self.y[is_known]]
 
 
 def is_regressor(model: Any) -> bool:
@@ -234,11 +234,11 @@ def _read_rows(
     ids = None if id_column is None else read_texts(source, id_column)
     if classes is not None and (y < 0).any():
         others = labels[y < 0]
-        found = listed(dict.fromkeys(others), 5)
+        values = listed(dict.fromkeys(others), 5)
         if len(others) == len(labels):
             raise TableError(
                 f"{data} must have rows of the model's classes, {listed(classes.tolist(), 5)}; in column {name!r} "
-                f"it has {found}. Name the target column with --target."
+                f"it has {values}. Name the target column with --target."
             )
-        out.note(f"{counted(len(others), 'row')} of a class that the model does not know ({found}), {unknown}.")
+        out.note(f"{counted(len(others), 'row')} of a class that the model does not know ({values}), {unknown}.")
     return LabelledRows(X, y, ids)

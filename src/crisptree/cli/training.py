@@ -21,8 +21,9 @@ from crisptree.cli.interrupts import TORCHRUN_VARIABLES
 from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import Output
 from crisptree.cli.tables import LabelledRows, read_target
+from crisptree.data.batches import Batches
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.errors import TableError, listed, meant
+from crisptree.encoding.errors import TableError, listed, suggest_name
 from crisptree.encoding.preprocessing import Preprocessing, RowEncoder
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import (
@@ -32,9 +33,8 @@ from crisptree.encoding.target_column import (
     read_numbers,
     read_weights,
 )
-from crisptree.estimators.progress import ProgressDisplay
 from crisptree.limits import usable_memory
-from crisptree.streams import Batches
+from crisptree.pipeline.progress import ProgressDisplay
 
 Rows = npt.NDArray[np.float32]
 
@@ -217,9 +217,12 @@ class TrainingTable:
             )
         if trees:
             forest = crisptree.CrispForestRegressor if self.is_regression else crisptree.CrispForestClassifier
-            return forest(n_estimators=int(trees) if trees.isdecimal() else trees, **parameters)
+            for name in forest.FIXED.keys() & parameters.keys():
+                flag = crisptree.CrispTreeClassifier.PARAMETERS[name].flag
+                raise typer.BadParameter(f"{flag} is for one tree: the mean of many trees is regularised already.")
+            return forest.from_flat(n_estimators=int(trees) if trees.isdecimal() else trees, **parameters)
         tree: Any = crisptree.CrispTreeRegressor if self.is_regression else crisptree.CrispTreeClassifier
-        return tree.paper(**parameters) if paper else tree(**parameters)
+        return tree.paper(**parameters) if paper else tree.from_flat(**parameters)
 
     def fit(
         self, model: Any, out: Output, progress: ProgressDisplay, rank: Rank = SINGLE_PROCESS, **more: Any
@@ -240,9 +243,11 @@ class TrainingTable:
             raise TableError(f"{path} must hold the target of its rows; it has none.")
         labels, y = read_target(other, other.column(target, "--target"), csv.missing, self.classes)
         if not len(y) or (not self.is_regression and y.min() < 0):
-            found = (len(y) and listed(dict.fromkeys(labels[y < 0]), 5)) or "no rows"
-            raise TableError(f"{path} must hold rows of the training classes; it has {found}. Leave such rows out.")
-        encoder = RowEncoder(self.preprocessing, other, without=[target, *other.columns(source.choices.drop, "--drop")])
+            values = (len(y) and listed(dict.fromkeys(labels[y < 0]), 5)) or "no rows"
+            raise TableError(f"{path} must hold rows of the training classes; it has {values}. Leave such rows out.")
+        encoder = RowEncoder(
+            self.preprocessing, other, without=[target, *other.columns(source.column_options.drop, "--drop")]
+        )
         X = encoder.encode_all()
         out.note_all(encoder.notes())
         return LabelledRows(X, y)
@@ -278,7 +283,7 @@ class LabelledTable:
         preprocessing, notes = profile_table(
             source,
             source.features(without),
-            self.source.choices,
+            self.source.column_options,
             target=self.source.target,
             rows=training if held_out.any() else None,
             weights=self.weight,
@@ -322,12 +327,12 @@ class TrainingSource:
     requested_target: str | None
     weights: str | None
     task: str
-    choices: ColumnOptions
+    column_options: ColumnOptions
 
     @property
     def without(self) -> set[str]:
         """The columns that are not features."""
-        others = {self.target, self.weights, self.choices.id, *self.choices.drop}
+        others = {self.target, self.weights, self.column_options.id, *self.column_options.drop}
         return {name for name in others if name is not None}
 
     def read(self, progress: ProgressDisplay, out: Output) -> LabelledTable:
@@ -367,24 +372,24 @@ def open_training_table(
         for name in names:
             if name is not None and roles.setdefault(name, flag) != flag:
                 raise typer.BadParameter(f"--{flag} {name} is also what --{roles[name]} names; a column has one role.")
-    choices = ColumnOptions(
+    column_options = ColumnOptions(
         **named,
         missing=csv.missing,
         max_categories=columns.max_categories,
         id=id,
         keep_constant=keep_constant or bool(source.matrix),
     )
-    return TrainingSource(source, csv, target, columns.target, weights, columns.task, choices)
+    return TrainingSource(source, csv, target, columns.target, weights, columns.task, column_options)
 
 
 def train(model: Any, out: Output, progress: ProgressDisplay, *rows: Any, **more: Any) -> float:
     """Fit a model with a progress display; return the seconds it took."""
     started = time.monotonic()
     progress.update("training", None)
-    model.callbacks = [progress.show_epoch]
+    model.set_params(training__callbacks=[progress.show_epoch])
     with out.warnings_as_notes():
         model.fit(*rows, **more)
-    model.callbacks = None
+    model.set_params(training__callbacks=None)
     return time.monotonic() - started
 
 
@@ -403,8 +408,9 @@ def parse_class_weight(entries: list[str] | None, y: npt.NDArray[Any]) -> dict[A
                 f"--class-weight must be balanced or CLASS=WEIGHT, such as yes=2.5; got {entry!r}."
             )
         if label not in labels:
+            hint = suggest_name(label, labels)
             raise typer.BadParameter(
-                f"--class-weight names the class {label!r}; the classes are {listed(labels)}.{meant(label, labels)}"
+                f"--class-weight names the class {label!r}; the classes are {listed(labels)}.{hint}"
             )
         weights[labels[label]] = float(weight)
     return weights

@@ -1,48 +1,49 @@
-"""Images as training rows: every pixel is a row, whose features are the window around it. NumPy only.
+"""Windows of images as rows: every pixel is a row, whose features are the window around it. NumPy only.
 
-``WindowView`` says what a window is; a ``Canvas`` lays images out one below the other, mirrored beyond their borders,
-so that a window is a table of offsets (``Windows``). Filters sum in double precision and one fixed order: the same
-image gives the same bits everywhere.
+``WindowView`` defines a window; a ``Canvas`` lays images out one below the other, with mirrored margins, so that rows
+are offsets into it (``Windows``), not copies. Filters sum in double precision and a fixed order, for the same bits
+everywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.data.windows import Windows
+from crisptree.data.scaling import Scaling
 
 Image = npt.NDArray[np.float32]
 
-REACH = 3
-"""The kernel ends so many standard deviations from its middle."""
+KERNEL_RADIUS = 3
+"""Radius of the smoothing kernel in standard deviations."""
 
 
 def smooth_image(image: Image, scale: int) -> Image:
-    """The image under a Gaussian of standard deviation scale / 2; beyond its border it is mirrored.
+    """Smooth an image by a Gaussian of standard deviation scale / 2, mirrored at the border.
 
-    Samples ``scale`` pixels apart then miss little of what lies between them. A scale of 1 leaves the image as it is.
+    Samples that are ``scale`` pixels apart then lose little detail. A scale of 1 returns the image as it is.
     (height, width, channels) → the same, channel by channel
     """
     if scale == 1:
         return image
-    reach = int(np.ceil(REACH * scale / 2))
-    kernel = np.exp(-2 * (np.arange(-reach, reach + 1) / scale) ** 2)
+    radius = int(np.ceil(KERNEL_RADIUS * scale / 2))
+    kernel = np.exp(-2 * (np.arange(-radius, radius + 1) / scale) ** 2)
     kernel /= kernel.sum()
-    for _ in range(2):  # along the columns, then, turned, along the lines
-        lines = np.pad(image, [(reach, reach), (0, 0), (0, 0)], mode="reflect")
+    for _ in range(2):  # along the columns, then, transposed, along the rows
+        lines = np.pad(image, [(radius, radius), (0, 0), (0, 0)], mode="reflect")
         total = np.zeros(image.shape)
-        for tap, share in enumerate(kernel):
-            total += share * lines[tap : tap + len(image)]
+        for tap, factor in enumerate(kernel):
+            total += factor * lines[tap : tap + len(image)]
         image = total.astype(np.float32).swapaxes(0, 1)
     return image
 
 
 def normalise_image(image: Image) -> Image:
-    """The image with mean 0 and standard deviation 1 in every channel; a channel of one value becomes 0.
+    """Standardize every channel to mean 0 and standard deviation 1; a constant channel becomes 0.
 
     Parameters
     ----------
@@ -65,18 +66,18 @@ def normalise_image(image: Image) -> Image:
 class WindowView:
     """``window`` × ``window`` samples around a pixel, at every scale, of every channel.
 
-    At scale 1 they are the pixels themselves; at scale s they lie s pixels apart on the smooth_image image, so that the
-    window reaches s times as far. Features are ordered by line, column, scale and channel: each scale of each channel
-    is a plane of one image of shape (window, window, planes), and what is known of images holds for it.
+    At scale s, samples are s pixels apart on the smoothed image, so that the window covers s times the distance.
+    Features are ordered by line, column, scale and channel: a row is an image of shape (window, window, planes), with
+    a plane for each scale of each channel.
     """
 
     window: int  # samples along a side, odd
-    scales: tuple[int, ...]  # how far apart the samples are
+    scales: tuple[int, ...]  # distances of the samples
     channels: int  # of the images
 
     @property
     def margin(self) -> int:
-        """How many pixels beyond the border of an image a window may see."""
+        """Pixels beyond the border of an image that a window may cover."""
         return self.window // 2 * max(self.scales)
 
     @property
@@ -89,11 +90,11 @@ class WindowView:
 
     @property
     def image_shape(self) -> tuple[int, ...]:
-        """The row as an image; a single plane has no axis of its own."""
+        """Shape of a row as an image; a single plane has no axis of its own."""
         return (self.window, self.window) if self.n_planes == 1 else (self.window, self.window, self.n_planes)
 
     def offsets(self, pitch: int) -> npt.NDArray[np.int64]:
-        """How far every feature's value lies from the pixel's first one, where lines have ``pitch`` pixels.
+        """Return the offset of every feature from the pixel's first value, where lines have ``pitch`` pixels.
 
         Examples
         --------
@@ -108,10 +109,82 @@ class WindowView:
 
 
 @dataclass(frozen=True, eq=False)
-class Canvas:
-    """All images on one sheet of paper as wide as the widest of them, each with a mirrored margin."""
+class Windows:
+    """Feature j of row r is ``data[base[r] + offset[j]]``; an array of rows is the case base = r · p, offset = j.
 
-    pixels: Image  # the sheet, of shape (n_lines, pitch, n_planes)
+    Indexing returns rows as an array: the slow definition, for a few rows at a time. Its parts are arrays where a tree
+    predicts and tensors where one trains.
+
+    Parameters
+    ----------
+    data : ndarray or Tensor of shape (n_values,), float32
+        Images after each other.
+    base : ndarray or Tensor of shape (n,), int64
+        Index of every row's pixel in ``data``.
+    offset : ndarray or Tensor of shape (n_features,), int64
+        Offset of every feature from it.
+    n_planes : int, default=1
+        Consecutive values of a pixel, each with a scale of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Windows(np.arange(9, dtype=np.float32), np.array([3, 4]), np.array([-3, 0, 3]))[:]
+    array([[0., 3., 6.],
+           [1., 4., 7.]], dtype=float32)
+    """
+
+    data: Any
+    base: Any
+    offset: Any
+    n_planes: int = 1
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.base), len(self.offset)
+
+    @property
+    def size(self) -> int:
+        """Number of values of the rows as an array."""
+        return len(self.base) * len(self.offset)
+
+    @property
+    def dtype(self) -> Any:
+        return self.data.dtype
+
+    @property
+    def device(self) -> Any:
+        return self.data.device
+
+    @property
+    def nbytes(self) -> int:
+        return int(sum(part.nbytes for part in self.arrays))
+
+    @property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        return self.data, self.base, self.offset
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.data[self.base[rows][:, None] + self.offset]
+
+    def batch(self, rows: Any) -> Any:
+        """Return rows: the definition for the kernels.  (b,) → (b, n_features)"""
+        return self[rows]
+
+    def scaled(self, scaling: Scaling, n_jobs: int | None = 1) -> Windows:
+        """Return the windows of the scaled images; ``scaling`` is that of a row, which repeats that of the planes."""
+        pixels = scaling.first(self.n_planes).apply(self.data.reshape(-1, self.n_planes), n_jobs)
+        return Windows(pixels.reshape(-1), self.base, self.offset, self.n_planes)
+
+
+@dataclass(frozen=True, eq=False)
+class Canvas:
+    """All images in one array as wide as the widest of them, each with a mirrored margin."""
+
+    pixels: Image  # of shape (n_lines, pitch, n_planes)
     view: WindowView
     shapes: tuple[tuple[int, int], ...]  # (height, width) of the images
     tops: tuple[int, ...]  # the first line of every image's margin
@@ -131,19 +204,19 @@ class Canvas:
         return cls(pixels, view, shapes, tops)
 
     def image(self, number: int) -> Image:
-        """An image's planes without the margin, as a part of the sheet.  (height, width, n_planes)"""
+        """Return a view of an image's planes without the margin.  (height, width, n_planes)"""
         margin, (height, width) = self.view.margin, self.shapes[number]
         top = self.tops[number] + margin
         return self.pixels[top : top + height, margin : margin + width]
 
     def places(self, number: int) -> npt.NDArray[np.int64]:
-        """Where every pixel of an image begins, counted in values.  (height, width)"""
+        """Return the index of the first value of every pixel of an image.  (height, width)"""
         margin, (height, width) = self.view.margin, self.shapes[number]
         lines, columns = self.tops[number] + margin + np.arange(height), margin + np.arange(width)
         return (lines[:, None] * self.pixels.shape[1] + columns) * self.view.n_planes
 
     def windows(self, base: npt.NDArray[np.int64] | None = None) -> Windows:
-        """The windows around some pixels, given by their places; around all of them, image by image, without any."""
+        """Return the windows around pixels, given by their ``places``; by default all pixels, image by image."""
         if base is None:
             base = np.concatenate([self.places(number).reshape(-1) for number in range(len(self.shapes))])
         return Windows(self.pixels.reshape(-1), base, self.view.offsets(self.pixels.shape[1]), self.view.n_planes)

@@ -1,7 +1,7 @@
 """Training rows: scaled features on the training device, read a batch at a time or in place by the kernels.
 
-``Rows`` is the contract; rows are an array, some rows of one, an array that is scaled when it is read, shifted images,
-windows of images or sparse.
+``ScaledRows`` is the protocol; its implementations are an array, selected rows of one, an array that is scaled when it
+is read, randomly shifted images, windows of images, and sparse rows.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.blocks import row_blocks
+from crisptree.data.images import Windows
 from crisptree.data.scaling import Doubles, Scaling, scaled
 from crisptree.data.sparse import SparseRows
-from crisptree.data.windows import Windows
+from crisptree.threads import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class ArrayRows:
     def scaled(
         cls, X: npt.NDArray[np.float32], scaling: Scaling, device: torch.device, n_jobs: int | None = 1
     ) -> ArrayRows:
-        """The scaled rows on the device. They are scaled there: a core would take longer."""
+        """Scale the rows, on the device that trains."""
         if device.type == "cpu":
             return cls(torch.from_numpy(X if scaling.is_identity else scaling.apply(X, n_jobs)))
         rows = torch.tensor(X, device=device)
@@ -69,16 +69,14 @@ class ArrayRows:
 
 @dataclass(frozen=True, eq=False)
 class PickedRows(Windows):
-    """Rows by their numbers in an array; a row may be picked several times.
-
-    For the kernels each is a window of one run, which they read in place.
+    """Rows of an array by index, possibly repeated; the kernels read each in place, as a window.
 
     Parameters
     ----------
     values : Tensor of shape (n, n_features)
         The array.
     index : Tensor of shape (m,), int64
-        The rows that are picked.
+        Indices of the rows.
 
     Examples
     --------
@@ -92,7 +90,7 @@ class PickedRows(Windows):
 
     @classmethod
     def of(cls, rows: ArrayRows | PickedRows, index: Tensor) -> PickedRows:
-        """Some of the rows, or some of those that were picked before."""
+        """Select rows of an array, or of a selection."""
         if isinstance(rows, PickedRows):
             index = rows.index[index]
         values = rows.values
@@ -104,16 +102,13 @@ class PickedRows(Windows):
         return self.values.index_select(0, self.index[rows])
 
 
-LARGEST_COPY = 2**28
-"""Arrays of more bytes are not copied to be scaled: a fit would need twice the memory of its data."""
+MAX_COPY_BYTES = 2**28
+"""Larger arrays are not copied to be scaled: a fit would need twice the memory of its data."""
 
 
 @dataclass(frozen=True, eq=False)
 class UnscaledRows:
-    """Raw rows, in memory or in a file that is mapped there, and how they are scaled.
-
-    What is read is what ``ArrayRows.scaled`` would hold, to the bit. The native steps scale a row when they fetch it;
-    torch's get batches.
+    """Raw rows, in memory or memory-mapped, that are scaled when they are read: bit-identical to ``ArrayRows.scaled``.
 
     Parameters
     ----------
@@ -147,7 +142,7 @@ class UnscaledRows:
 
     @property
     def nbytes(self) -> int:
-        """None of their own."""
+        """0: the memory belongs to the caller."""
         return 0
 
     @property
@@ -159,29 +154,29 @@ class UnscaledRows:
 
 
 def _tensor(array: npt.NDArray[Any]) -> Tensor:
-    """The array's own memory; torch would warn of a file that is mapped for reading alone, which nobody writes to."""
+    """Share the array's memory, without torch's warning about read-only memory maps, which are not written to."""
     with warnings.catch_warnings(action="ignore"):
         return torch.from_numpy(array)
 
 
 @dataclass(frozen=True, eq=False)
 class ShiftedImages(Windows):
-    """Images with a margin that repeats their border; a row is the window in the middle, or a few pixels beside it.
+    """Images with a margin that repeats their border; a row is the window in the middle, or randomly shifted.
 
-    Whoever reads ``base`` where it lies sees the rows shifted while they are ``shifted``, and as they are otherwise.
+    Inside ``shifted``, ``base`` itself is changed, so that kernels that read it in place see the shifted rows.
 
     Parameters
     ----------
-    home : Tensor of shape (n,), int64
-        ``base`` of the images as they are.
-    reach : int
-        The most pixels that an image is shifted, up or down and left or right.
+    unshifted : Tensor of shape (n,), int64
+        ``base`` without shifts.
+    max_shift : int
+        Largest shift in pixels, vertically and horizontally.
     pitch : int
         Values of a line, its margin included.
 
     Examples
     --------
-    >>> rows = ShiftedImages.of(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), (2, 2), reach=1)
+    >>> rows = ShiftedImages.of(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), (2, 2), max_shift=1)
     >>> rows.batch(torch.tensor([0])).tolist()
     [[1.0, 2.0, 3.0, 4.0]]
     >>> with rows.shifted(torch.Generator().manual_seed(1)):
@@ -189,35 +184,38 @@ class ShiftedImages(Windows):
     [[3.0, 4.0, 3.0, 4.0]]
     """
 
-    home: Tensor | None = None
-    reach: int = 0
+    unshifted: Tensor | None = None
+    max_shift: int = 0
     pitch: int = 0
 
     @classmethod
-    def of(cls, values: Tensor, image_shape: tuple[int, ...], reach: int) -> ShiftedImages:
-        """Scaled rows as images of that shape; all pixels must be scaled alike.  (n, n_features)"""
+    def of(cls, values: Tensor, image_shape: tuple[int, ...], max_shift: int) -> ShiftedImages:
+        """Pad scaled rows as images of that shape; all pixels must have one scale.  (n, n_features)"""
         height, width, channels = *image_shape, *[1] * (3 - len(image_shape))
         images = values.reshape(-1, height, width, channels)
         lines, columns = (
-            torch.arange(-reach, side + reach, device=values.device).clamp(0, side - 1) for side in (height, width)
+            torch.arange(-max_shift, side + max_shift, device=values.device).clamp(0, side - 1)
+            for side in (height, width)
         )
         data = images[:, lines][:, :, columns]
         pitch = data.shape[2] * channels
-        home = torch.arange(len(data), device=values.device) * data[:1].numel() + reach * (pitch + channels)
+        base = torch.arange(len(data), device=values.device) * data[:1].numel() + max_shift * (pitch + channels)
         within = torch.arange(height, device=values.device)[:, None] * pitch
         offset = (within + torch.arange(width * channels, device=values.device)).reshape(-1)
-        return cls(data.reshape(-1), home.clone(), offset, channels, home, reach, pitch)
+        return cls(data.reshape(-1), base.clone(), offset, channels, base, max_shift, pitch)
 
     @contextmanager
     def shifted(self, generator: torch.Generator) -> Iterator[None]:
-        """Inside, every image is shifted by its own random number of pixels, all numbers up to ``reach`` alike."""
-        across, down = torch.randint(-self.reach, self.reach + 1, (2, len(self)), generator=generator).to(self.device)
-        assert self.home is not None
-        self.base.copy_(self.home + down * self.pitch + across * self.n_planes)
+        """Shift every image by random numbers of pixels, uniform up to ``max_shift``, inside the context."""
+        across, down = torch.randint(-self.max_shift, self.max_shift + 1, (2, len(self)), generator=generator).to(
+            self.device
+        )
+        assert self.unshifted is not None
+        self.base.copy_(self.unshifted + down * self.pitch + across * self.n_planes)
         try:
             yield
         finally:
-            self.base.copy_(self.home)
+            self.base.copy_(self.unshifted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,11 +246,11 @@ class SparseTrainingRows:
         return torch.from_numpy(rows.data), torch.from_numpy(rows.index), torch.from_numpy(rows.start)
 
     def batch(self, rows: Tensor) -> Tensor:
-        """Some rows with their zeros: the definition, to which the kernels are held.  (b,) → (b, n_features)"""
+        """Return dense rows: the definition for the kernels.  (b,) → (b, n_features)"""
         return torch.from_numpy(self.values[rows.numpy()].dense())
 
     def group_sums(self, rows: Tensor, group: Tensor, weight: Tensor, n_groups: int) -> Tensor:
-        """Σ weight · x over the rows of every group, in double precision.  (b,), (b,), (b,) → (n_groups, n_features)"""
+        """Sum weight · x by group, in double precision.  (b,), (b,), (b,) → (n_groups, n_features)"""
         taken = self.values[rows.numpy()]
         place = group.numpy()[taken.row] * taken.n_features + taken.index
         sums = np.bincount(place, weight.numpy()[taken.row] * taken.data, n_groups * taken.n_features)
@@ -260,10 +258,10 @@ class SparseTrainingRows:
 
 
 RawRows = npt.NDArray[np.float32] | Windows | SparseRows
-"""Rows as a user gives them, checked."""
+"""Checked rows that are not scaled yet."""
 
 
-class Rows(Protocol):
+class ScaledRows(Protocol):
     """Scaled rows on the training device."""
 
     @property
@@ -278,18 +276,18 @@ class Rows(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """The memory that the rows take."""
+        """Memory of the rows."""
 
     @property
     def arrays(self) -> tuple[Tensor, ...]:
-        """What the fused kernels read where it lies."""
+        """Arrays that the fused kernels read in place."""
 
     def batch(self, rows: Tensor) -> Tensor:
-        """The features of some rows.  (b,) → (b, n_features)"""
+        """Return rows by index.  (b,) → (b, n_features)"""
 
 
 def learn_scaling(X: RawRows, sample_weight: Doubles, kind: str | None, n_jobs: int | None = 1) -> Scaling:
-    """How rows are to be scaled: by the weighted statistics of all of them; ``kind`` is a key of ``scaling.SCALES``."""
+    """Learn the scaling from the weighted statistics of all rows; ``kind`` is a key of ``scaling.SCALES``."""
     if isinstance(X, SparseRows):
         return X.learn_scaling(sample_weight, kind)
     assert isinstance(X, np.ndarray)
@@ -298,16 +296,13 @@ def learn_scaling(X: RawRows, sample_weight: Doubles, kind: str | None, n_jobs: 
 
 def scale_rows(
     X: RawRows, scaling: Scaling, device: torch.device, n_jobs: int | None = 1, *, as_array: bool = False
-) -> Rows:
-    """Training rows from raw ones: scaled once, on the device that trains.
-
-    A large array on the CPU is scaled when its rows are read, unless it is to be there ``as_array``.
-    """
+) -> ScaledRows:
+    """Scale rows on the device that trains; a large array on the CPU when it is read, unless ``as_array``."""
     if isinstance(X, SparseRows):
         return SparseTrainingRows(X.scaled(scaling))
     if not isinstance(X, Windows):
         in_place = scaling.is_identity and X.flags.writeable
-        if device.type == "cpu" and not as_array and not in_place and X.nbytes > LARGEST_COPY:
+        if device.type == "cpu" and not as_array and not in_place and X.nbytes > MAX_COPY_BYTES:
             return UnscaledRows(X, scaling)
         return ArrayRows.scaled(X, scaling, device, n_jobs)
     windows = X.scaled(scaling, n_jobs)

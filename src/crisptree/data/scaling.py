@@ -1,4 +1,4 @@
-"""How features are brought to one scale before training, and how the scale is folded out of the weights again."""
+"""Scaling of features before training, and its folding into the trained weights."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.blocks import ROWS_IN_CACHE, over_blocks
+from crisptree.threads import ROWS_IN_CACHE, over_blocks
 
 Floats = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
 
-LARGEST = float(np.finfo(np.float32).max)
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 VALUES_IN_CACHE = 2**16
-"""Rows of few features are scaled more of them at a time."""
+"""Values that are scaled at a time where rows have few features."""
 
-SMALLEST_SPREAD = 1e-35
-"""A column that varies less than this counts as constant: its folded weight would leave float32's range."""
+MIN_SPREAD = 1e-35
+"""Columns with a smaller range count as constant: the folded weight would overflow float32."""
 
 
 def scaled(values: Any, center: Any, factor: Any) -> Any:
-    """(x − center) · factor, for arrays and tensors alike; rows far from those of training do not become infinite."""
-    return ((values - center) * factor).clip(-LARGEST, LARGEST)
+    """(x − center) · factor, for arrays and tensors; clipped to the range of float32."""
+    return ((values - center) * factor).clip(-MAX_FLOAT32, MAX_FLOAT32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +41,12 @@ class Scaling:
 
     @classmethod
     def learn(cls, X: Floats, sample_weight: Floats, kind: str | None, n_jobs: int | None = 1) -> Scaling:
-        """Weighted statistics of the training rows; ``kind`` is a key of ``SCALES``."""
+        """Learn from the weighted statistics of the training rows; ``kind`` is a key of ``SCALES``."""
         ranges = list(over_blocks(lambda rows: (X[rows].min(axis=0), X[rows].max(axis=0)), len(X), n_jobs=n_jobs))
         low = np.min([block for block, _ in ranges], axis=0).astype(np.float64)
         high = np.max([block for _, block in ranges], axis=0).astype(np.float64)
-        varies = high - low > SMALLEST_SPREAD
-        # Centre on the middle of the range first: squares of 1e30 or of large offsets would lose everything.
+        varies = high - low > MIN_SPREAD
+        # Centred on the middle of the range first: squares of 1e30 or of large offsets would lose all precision.
         middle, half = low / 2 + high / 2, np.where(varies, high / 2 - low / 2, 1.0)
         total = sample_weight.sum()
 
@@ -60,22 +60,22 @@ class Scaling:
             second += twice
         mean = first / total
         spread = half * np.sqrt(np.maximum(second / total - mean**2, 0.0))
-        varies &= spread > SMALLEST_SPREAD
+        varies &= spread > MIN_SPREAD
         center = middle + half * mean
         return cls(*SCALES[kind](center, spread, varies), center, spread)
 
     @classmethod
     def none(cls, n_features: int) -> Scaling:
-        """Leaves every row as it is."""
+        """Return the identity."""
         zeros, ones = np.zeros(n_features), np.ones(n_features)
         return cls(zeros, ones, zeros, ones)
 
     def apply(self, X: Floats, n_jobs: int | None = 1) -> npt.NDArray[np.float32]:
-        """The scaled rows, computed in double precision, kept in single."""
+        """Scale rows in double precision; the result is float32."""
         result = np.empty(X.shape, dtype=np.float32)
 
         def scale(rows: slice) -> None:
-            with np.errstate(under="ignore"):  # what is too small for single precision is 0
+            with np.errstate(under="ignore"):  # what underflows is 0
                 result[rows] = scaled(X[rows], self.center, self.factor)
 
         for _ in over_blocks(scale, len(X), max(ROWS_IN_CACHE, VALUES_IN_CACHE // max(X.shape[1], 1)), n_jobs):
@@ -84,29 +84,29 @@ class Scaling:
 
     @property
     def is_identity(self) -> bool:
-        """Whether rows stay as they are."""
+        """Return True if rows do not change."""
         return bool(np.all(self.center == 0) and np.all(self.factor == 1))
 
     def first(self, n_features: int) -> Scaling:
-        """The scaling of the first features alone."""
+        """Return the scaling of the first features."""
         return Scaling(*(part[:n_features] for part in (self.center, self.factor, self.mean, self.spread)))
 
     def fold(self, weight: Doubles, bias: Doubles) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Hyperplanes of the scaled space as hyperplanes of the raw one."""
+        """Convert hyperplanes of scaled features to hyperplanes of raw features."""
         raw = weight * self.factor
         return raw.astype(np.float32), (bias - raw @ self.center).astype(np.float32)
 
     def unfold(self, weight: Floats, bias: Floats) -> tuple[Doubles, Doubles]:
-        """The reverse of ``fold``; columns constant in training have weight zero."""
+        """Invert ``fold``; columns that were constant in training have weight zero."""
         raw = weight.astype(np.float64)
         return raw * self.unit, bias + raw @ self.center
 
     def repeated(self, times: int) -> Scaling:
-        """The scaling of rows that are so many pixels, each scaled alike."""
+        """Return the scaling of rows that repeat these features, as the pixels of an image do."""
         return Scaling(*(np.tile(part, times) for part in (self.center, self.factor, self.mean, self.spread)))
 
     def same_for_pixels(self, n_channels: int = 1) -> Scaling:
-        """One center for every channel and one factor for all, so that a pixel may take the place of another.
+        """Return one center per channel and one factor for all pixels, as random shifts need it.
 
         Pixels that are constant in training have a factor too: a neighbour that varies may be shifted there.
         """
@@ -114,13 +114,13 @@ class Scaling:
         return Scaling(center, np.full_like(self.factor, self.factor.max(initial=0.0)), self.mean, self.spread)
 
     def is_same_for_pixels(self, n_channels: int = 1) -> bool:
-        """Whether a pixel may take the place of another."""
+        """Return True if all pixels have the same scaling."""
         parts = (part.reshape(-1, n_channels) for part in (self.center, self.factor))
         return all(bool(np.all(part == part[:1])) for part in parts)
 
     @property
     def unit(self) -> Doubles:
-        """The raw length of one scaled unit, 0 for columns constant in training."""
+        """Raw length of one scaled unit, 0 for columns that were constant in training."""
         return np.divide(1.0, self.factor, out=np.zeros_like(self.factor), where=self.factor != 0)
 
 
@@ -128,7 +128,7 @@ def _by_feature(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -
     return mean, np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
 
 
-def _by_one_number(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> tuple[Doubles, Doubles]:
+def _by_common_spread(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> tuple[Doubles, Doubles]:
     if not varies.any():
         return mean, np.zeros_like(mean)
     largest = spread.max()
@@ -136,8 +136,8 @@ def _by_one_number(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]
     return mean, varies / common
 
 
-def _not_at_all(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> tuple[Doubles, Doubles]:
+def _unscaled(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> tuple[Doubles, Doubles]:
     return np.zeros_like(mean), varies.astype(np.float64)
 
 
-SCALES = {"feature": _by_feature, "global": _by_one_number, None: _not_at_all}
+SCALES = {"feature": _by_feature, "global": _by_common_spread, None: _unscaled}

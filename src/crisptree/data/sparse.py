@@ -1,4 +1,4 @@
-"""Rows of which most values are zero: only the others are kept, row after row."""
+"""Sparse rows in CSR format."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.data.scaling import SCALES, SMALLEST_SPREAD, Doubles, Scaling, scaled
+from crisptree.data.scaling import MIN_SPREAD, SCALES, Doubles, Scaling, scaled
 
-MOST_FEATURES = 2**31 - 1
+MAX_FEATURES = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
     """Row r has ``data[k]`` at feature ``index[k]`` for k from ``start[r]`` to ``start[r + 1]``, and 0 elsewhere.
 
-    That is scipy's CSR, the features of a row in order and each once. Indexing gives some of the rows as they are;
-    ``dense`` writes them down, for a few rows at a time.
+    That is scipy's canonical CSR format. Indexing selects rows; ``dense`` converts a few at a time.
 
     Parameters
     ----------
     data : ndarray of shape (n_values,)
         Values that are not zero.
     index : ndarray of shape (n_values,), int32
-        Their features.
+        Features of the values.
     start : ndarray of shape (n + 1,), int64
-        Where every row begins, and where the last one ends.
+        Index of the first value of every row, and the number of values.
     n_features : int
-        How wide a row is.
+        Number of features.
 
     Examples
     --------
@@ -50,7 +49,7 @@ class SparseRows:
 
     @classmethod
     def of(cls, matrix: Any) -> SparseRows:
-        """The rows of a scipy CSR matrix, which stays as it is. Values that are zero are left out."""
+        """Convert a scipy CSR matrix, which is not changed; explicit zeros are left out."""
         if not (matrix.has_canonical_format and np.all(matrix.data)):
             matrix = matrix.copy()
             matrix.sum_duplicates()
@@ -67,7 +66,7 @@ class SparseRows:
 
     @property
     def size(self) -> int:
-        """How many values are kept."""
+        """Number of stored values."""
         return len(self.data)
 
     @property
@@ -80,7 +79,7 @@ class SparseRows:
 
     @property
     def row(self) -> npt.NDArray[np.int64]:
-        """The row of every value.  (n_values,)"""
+        """Row of every value.  (n_values,)"""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def __getitem__(self, rows: Any) -> SparseRows:
@@ -91,37 +90,37 @@ class SparseRows:
         return replace(self, data=self.data[places], index=self.index[places], start=start)
 
     def dense(self) -> npt.NDArray[Any]:
-        """All values, zeros included.  (n, n_features)"""
+        """Return the dense array.  (n, n_features)"""
         values = np.zeros(self.shape, dtype=self.dtype)
         values[self.row, self.index] = self.data
         return values
 
     def learn_scaling(self, sample_weight: Doubles, kind: str | None) -> Scaling:
-        """Weighted statistics of the rows. Zero stays zero: features are divided by their spread and not centred."""
+        """Learn from weighted statistics. Features are divided by their spread and not centred: zeros stay zeros."""
         total, weight = sample_weight.sum(), sample_weight[self.row]
         mean = self._sums(weight * self.data) / total
-        # Around the mean, so that large offsets lose nothing; the zeros of a feature lie there too.
-        around = self._sums(weight * np.square(self.data - mean[self.index], dtype=np.float64))
+        # Sums of squares around the mean, so that large offsets lose no precision; zeros are added below.
+        squares = self._sums(weight * np.square(self.data - mean[self.index], dtype=np.float64))
         zeros = np.maximum(total - self._sums(weight), 0.0)
-        spread = np.sqrt((around + zeros * mean**2) / total)
-        center, factor = SCALES[kind](mean, spread, self._varies() & (spread > SMALLEST_SPREAD))
+        spread = np.sqrt((squares + zeros * mean**2) / total)
+        center, factor = SCALES[kind](mean, spread, self._varies() & (spread > MIN_SPREAD))
         return Scaling(np.zeros_like(center), factor, mean, spread)
 
     def _sums(self, values: npt.NDArray[Any]) -> Doubles:
-        """The sum of one number for every value, by feature.  (n_values,) → (n_features,)"""
+        """Sum by feature.  (n_values,) → (n_features,)"""
         return np.asarray(np.bincount(self.index, values, self.n_features), dtype=np.float64)
 
     def _varies(self) -> npt.NDArray[np.bool_]:
-        """Whether a feature has two different values at least."""
+        """Return which features are not constant."""
         low, high = np.zeros(self.n_features), np.zeros(self.n_features)
         is_full = np.bincount(self.index, minlength=self.n_features) == len(self)
         low[is_full], high[is_full] = np.inf, -np.inf
         np.minimum.at(low, self.index, self.data)
         np.maximum.at(high, self.index, self.data)
-        return high - low > SMALLEST_SPREAD
+        return high - low > MIN_SPREAD
 
     def scaled(self, scaling: Scaling) -> SparseRows:
-        """The rows on the scale of a training, which must leave zeros where they are."""
+        """Scale the rows; the scaling must keep zeros."""
         if np.any(scaling.center):
             raise ValueError(
                 "sparse rows must be scaled without being centred, and this tree was trained on dense rows, which are. "

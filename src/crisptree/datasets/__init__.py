@@ -17,8 +17,8 @@ from crisptree.datasets.loaders import (
     load_mnist,
     load_protein,
     load_sensit,
+    make_churn,
 )
-from crisptree.datasets.synthetic import make_churn
 
 LOADERS: dict[str, Callable[..., Dataset]] = {
     "digits": load_digits,

@@ -1,6 +1,6 @@
 """The catalog of published data sets: their files, sizes, checksums and rows, and where they are on this machine.
 
-Nothing here is guessed. A size or checksum that is not established is None, and users are told so.
+Nothing here is guessed. A size or checksum that is not established is None, and errors say so.
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ from urllib.request import url2pathname
 
 from crisptree import limits
 from crisptree.datasets.catalog import Checksum, PublishedFile
-from crisptree.files import checked_size
-from crisptree.persistence.writing import atomic_write
+from crisptree.files import atomic_write, checked_size
 from crisptree.sanitization import sanitize
 
 TIMEOUT = 30.0

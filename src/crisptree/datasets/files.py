@@ -1,21 +1,26 @@
-"""Published files: the bytes inside a compressed one, by the endings of its name, and the arrays of an .npz."""
+"""Files of data sets: compressed ones, arrays in an .npz, and images (.png, .tif) through Pillow."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import io
+import re
+import warnings
 import zipfile
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
 from crisptree import limits
 from crisptree.datasets.catalog import DataFormatError
 from crisptree.encoding.array_files import read_npz
-from crisptree.files import read_all, read_file, reading
+from crisptree.files import checked_size, read_all, read_file, reading
 
 DOWNLOAD_AGAIN = " Download it again."
 
@@ -23,6 +28,17 @@ LZW_MAGIC = b"\x1f\x9d"
 LZW_CLEAR = 256
 """In block mode, the code that empties the table."""
 LZW_MIN_BITS, LZW_MAX_BITS = 9, 16
+
+IMAGE_SUFFIXES = (".png", ".tif", ".tiff")
+CONVERTED = {"P": "RGB", "1": "L"}
+"""Modes that are converted to others first; labels keep the indices of a palette."""
+
+MODES = ("L", "RGB", "I", "I;16", "I;16B", "F")
+MODE_BYTES = {"1": 1, "L": 1, "P": 3, "RGB": 3}
+"""Bytes per pixel of the array; four in other modes."""
+
+LABEL_BYTES = 8
+LABEL_MODES = ("1", "L", "P", "I", "I;16", "I;16B")
 
 
 def read_bytes(path: Path, member: str | None = None) -> bytes:
@@ -68,7 +84,6 @@ def read_compact(path: Path, *names: str) -> list[npt.NDArray[Any]]:
     Examples
     --------
     >>> import tempfile
-    >>> import numpy as np
     >>> path = Path(tempfile.mkdtemp()) / "rows.npz"
     >>> np.savez_compressed(path, X=np.zeros((2, 3)), y=np.arange(2))
     >>> [array.shape for array in read_compact(path, "X", "y")]
@@ -148,3 +163,119 @@ DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     ".Z": lambda data: decompress_lzw(data, limits.current().unpacked(len(data))),
 }
 """Decompressors by suffix, bounded by the limits."""
+
+
+class NamedImage(NamedTuple):
+    """An image, (height, width) or (height, width, 3), and a name for files that belong to it."""
+
+    name: str
+    array: npt.NDArray[Any]
+
+
+def read_images(path: Path, *, labels: bool = False, floats: bool = False) -> list[NamedImage]:
+    """Read all images of a folder of .png and .tif, in the order of the numbers in their names, or all pages of a file.
+
+    With ``labels``, every pixel is a class index, and a palette is ignored; with ``floats`` too, images of type F are
+    read as floats.
+    """
+    if path.is_dir():
+        files = sorted((file for file in path.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES), key=_natural_key)
+        if not files:
+            raise DataFormatError(f"{path} must hold {', '.join(IMAGE_SUFFIXES)} files; it holds none.")
+    elif not path.exists():
+        raise DataFormatError(f"there is no file or folder {path}.")
+    elif path.suffix.lower() not in IMAGE_SUFFIXES:
+        raise DataFormatError(f"{path} must be a folder of images or end in {', '.join(IMAGE_SUFFIXES)}.")
+    else:
+        files = [path]
+    images = []
+    for file in files:
+        pages = _read_pages(file, str(file), labels, floats)
+        numbers = [""] if len(pages) == 1 else [f"-{page + 1:0{len(str(len(pages)))}d}" for page in range(len(pages))]
+        images += [NamedImage(file.stem + number, page) for number, page in zip(numbers, pages, strict=True)]
+    duplicates = [name for name, count in Counter(image.name for image in images).items() if count > 1]
+    if duplicates:
+        raise DataFormatError(f"{path} holds two images named {duplicates[0]}. Give every image a name of its own.")
+    return images
+
+
+def read_stack(files: Sequence[Path | io.BytesIO], shown: str) -> npt.NDArray[np.uint8]:
+    """Read all pages of files as one array of grey values, (n, height, width); ``shown`` names it in errors."""
+    pages = [page for file in files for page in _read_pages(file, str(file) if isinstance(file, Path) else shown)]
+    if any(page.dtype != np.uint8 or page.ndim != 2 for page in pages):
+        raise DataFormatError(f"{shown} must hold grey images of 8 bits; it holds others.")
+    if len({page.shape for page in pages}) != 1:
+        raise DataFormatError(f"{shown} must hold images of one size; got {len(pages)} images of several or none.")
+    return np.stack(pages)
+
+
+def find_numbered_files(folder: Path) -> list[Path]:
+    """Return the ``.png`` of a folder sorted by the last number in their names, none of which may be missing."""
+    numbered = {}
+    for path in folder.glob("*.png"):
+        numbers = re.findall(r"\d+", path.stem)
+        if not numbers or int(numbers[-1]) in numbered:
+            raise DataFormatError(f"{path} must have a number of its own in its name: the index of its slice.")
+        numbered[int(numbers[-1])] = path
+    order = sorted(numbered)
+    gaps = sorted(set(range(order[0], order[-1])) - set(order)) if order else []
+    if gaps:
+        raise DataFormatError(f"{folder} must hold all slices of a stack; number {gaps[0]} is missing.")
+    return [numbered[number] for number in order]
+
+
+def write_png(path: Path, array: npt.NDArray[Any]) -> None:
+    """Write a grey image, (height, width), of 8 or 16 bits by the type of the array."""
+    _import_pillow().fromarray(np.ascontiguousarray(array)).save(path, format="PNG")
+
+
+def write_tif(path: Path, array: npt.NDArray[Any]) -> None:
+    """Write an image of float32, (height, width)."""
+    _import_pillow().fromarray(np.ascontiguousarray(array, dtype=np.float32)).save(path, format="TIFF")
+
+
+def _import_pillow() -> ModuleType:
+    """Import Pillow, or say how to install it."""
+    try:
+        from PIL import Image
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "reading .tif and .png needs Pillow; install it with: pip install 'crisptree[images]'", name=error.name
+        ) from error
+    return Image
+
+
+def _natural_key(path: Path) -> tuple[Any, ...]:
+    """Sort key by which slice 10 comes after slice 9."""
+    parts = re.split(r"(\d+)", path.name)
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
+
+
+def _read_pages(
+    file: Path | io.BytesIO, shown: str, labels: bool = False, floats: bool = False
+) -> list[npt.NDArray[Any]]:
+    with reading(shown, DataFormatError, f"{Path(shown).suffix or 'image'} file", " Write or download it again."):
+        size, most = checked_size(file) if isinstance(file, Path) else file.getbuffer().nbytes, limits.current()
+        pages, n_bytes = list[npt.NDArray[Any]](), 0
+        # Pillow warns of odd tags, which ImageJ writes.
+        with warnings.catch_warnings(action="ignore"), _import_pillow().open(file, formats=["PNG", "TIFF"]) as image:
+            n_pages = int(getattr(image, "n_frames", 1))
+            most.check("pages", n_pages, f"has {n_pages:,} pages")
+            for page in range(n_pages):
+                image.seek(page)
+                width, height = image.size
+                n_bytes += width * height * (LABEL_BYTES if labels else MODE_BYTES.get(image.mode, 4))
+                most.check_unpacked(n_bytes, size, f"says that its pages hold {n_bytes:,} bytes")
+                pages.append(_to_array(image, shown, labels and not (floats and image.mode == "F")))
+    return pages
+
+
+def _to_array(image: Any, shown: str, labels: bool) -> npt.NDArray[Any]:
+    if labels:
+        if image.mode not in LABEL_MODES:
+            raise DataFormatError(f"{shown} must have one whole number per pixel, its class; got mode {image.mode}.")
+        return np.array(image).astype(np.int64)
+    mode = CONVERTED.get(image.mode, image.mode)
+    if mode not in MODES:
+        raise DataFormatError(f"{shown} must be grey or RGB; got mode {image.mode}. Convert it first.")
+    return np.array(image if mode == image.mode else image.convert(mode))

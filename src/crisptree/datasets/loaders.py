@@ -1,4 +1,8 @@
-"""Loaders of the published data sets; files are only read here, never downloaded."""
+"""Loaders of the published data sets, whose files are read and never downloaded, and a generator of synthetic data.
+
+Every loader searches the folder ``data_home``; by default $CRISPTREE_DATA, then the user's cache. ``seed`` is that of
+the random split, where there is one.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,7 @@ import numpy.typing as npt
 
 from crisptree.datasets.catalog import CATALOG, DataFormatError, locate
 from crisptree.datasets.dataset import Dataset, check_content, split_parts
-from crisptree.datasets.files import DOWNLOAD_AGAIN, read_bytes, read_compact
-from crisptree.datasets.image_files import find_numbered_files, read_stack
+from crisptree.datasets.files import DOWNLOAD_AGAIN, find_numbered_files, read_bytes, read_compact, read_stack
 from crisptree.encoding.array_files import read_libsvm_batches
 from crisptree.files import StrPath, reading
 
@@ -44,17 +47,7 @@ UNSIGNED_BYTE = 0x08
 def load_mnist(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
     """Load handwritten digits: 60,000 images for training and validation and the official 10,000 for testing.
 
-    Parameters
-    ----------
-    data_home : path, optional
-        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
-    seed : int
-        Seed of the split of the training images, 20 % of which are for validation.
-
-    Returns
-    -------
-    Dataset
-        Rows of 784 grey values from 0 to 255.
+    Rows are 784 grey values from 0 to 255; 20 % of the training images are split off for validation.
 
     Examples
     --------
@@ -67,17 +60,7 @@ def load_mnist(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
 def load_fashion_mnist(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
     """Load pictures of clothes: 60,000 images for training and validation and the official 10,000 for testing.
 
-    Parameters
-    ----------
-    data_home : path, optional
-        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
-    seed : int
-        Seed of the split of the training images, 20 % of which are for validation.
-
-    Returns
-    -------
-    Dataset
-        Rows of 784 grey values from 0 to 255.
+    Rows are 784 grey values from 0 to 255; 20 % of the training images are split off for validation.
 
     Examples
     --------
@@ -88,8 +71,8 @@ def load_fashion_mnist(data_home: StrPath | None = None, *, seed: int = 0) -> Da
 
 
 def _load_mnist(name: str, data_home: StrPath | None, seed: int, class_names: tuple[str, ...]) -> Dataset:
-    found = locate(name, data_home)
-    X, y, X_test, y_test = MNIST_READERS[found.form](found.paths)
+    located = locate(name, data_home)
+    X, y, X_test, y_test = MNIST_READERS[located.form](located.paths)
     return split_parts(name, {"train": (X, y), "test": (X_test, y_test)}, class_names, MNIST_SHAPE, seed)
 
 
@@ -138,25 +121,16 @@ N_CELLS = 42
 def load_connect4(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
     """Load 67,557 positions, one-hot: 64 % for training, 16 % for validation, 20 % for testing, split with ``seed``.
 
-    Parameters
-    ----------
-    data_home : path, optional
-        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
-    seed : int
-        Seed of the split, for there is no official one.
-
-    Returns
-    -------
-    Dataset
-        Rows of 126 zeros and ones: for each of the 42 cells whether it is blank, o, x.
+    Rows are 126 zeros and ones: for each of the 42 cells whether it is blank, o, x. There is no official split.
 
     Examples
     --------
     >>> load_connect4().X_train.shape  # doctest: +SKIP
     (43236, 126)
     """
-    found = locate("connect4", data_home)
-    cells, y = read_compact(found.paths[0], "X", "y") if found.form == "npz" else _read_connect4(found.paths[0])
+    located = locate("connect4", data_home)
+    path = located.paths[0]
+    cells, y = read_compact(path, "X", "y") if located.form == "npz" else _read_connect4(path)
     n_features = N_CELLS * len(CELL_STATES)
     return split_parts("connect4", {"all": (encode_cells(cells), y)}, CONNECT4_CLASSES, (n_features,), seed)
 
@@ -194,17 +168,7 @@ def _read_connect4(path: Path) -> list[npt.NDArray[Any]]:
 def load_sensit(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
     """Load 78,823 rows for training and validation and the official 19,705 for testing, in three classes.
 
-    Parameters
-    ----------
-    data_home : path, optional
-        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
-    seed : int
-        Seed of the split of the training rows, 20 % of which are for validation.
-
-    Returns
-    -------
-    Dataset
-        Rows of 100 features, unscaled.
+    Rows have 100 features, unscaled; 20 % of the training rows are split off for validation.
 
     Examples
     --------
@@ -220,15 +184,7 @@ def load_protein(data_home: StrPath | None = None) -> Dataset:
     Neighbouring rows are overlapping windows of one chain. A random split would put parts of a chain on both sides, so
     LIBSVM's ``protein.tr`` and ``protein.val`` are needed; their union ``protein`` is not enough.
 
-    Parameters
-    ----------
-    data_home : path, optional
-        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
-
-    Returns
-    -------
-    Dataset
-        Rows of 357 features: 21 for each of 17 positions.
+    Rows have 357 features: 21 for each of 17 positions.
 
     Examples
     --------
@@ -241,7 +197,7 @@ def load_protein(data_home: StrPath | None = None) -> Dataset:
 def _load_libsvm(
     name: str, data_home: StrPath | None, n_features: int, labels: tuple[str, ...], seed: int = 0
 ) -> Dataset:
-    """Load LIBSVM files, whose labels are integers without a gap; the first is class 0."""
+    """Load LIBSVM files, whose labels are consecutive integers; the first is class 0."""
     parts = {}
     for part, path in zip(CATALOG[name].rows, locate(name, data_home).paths, strict=True):
         X, y = read_libsvm(path, n_features)
@@ -266,9 +222,7 @@ def read_libsvm(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], n
         for batch in read_libsvm_batches(text):
             if batch.n_features > n_features:
                 raise ValueError(f"it must have {n_features} features at most, not a feature {batch.n_features:,}")
-            with np.errstate(
-                over="ignore", under="ignore"
-            ):  # what is too large for single precision is not finite, see below
+            with np.errstate(over="ignore", under="ignore"):  # values beyond float32 become infinite and are refused
                 blocks.append(batch.to_dense(n_features).astype(np.float32))
             labels += batch.labels
     X = np.concatenate(blocks)
@@ -302,27 +256,21 @@ Stack = npt.NDArray[np.uint8]
 def load_isbi(data_home: StrPath | None = None) -> Dataset:
     """Load 30 labelled slices of 512 × 512 pixels: 0–19 for training, 20–24 for validation, 25–29 for testing.
 
-    Parameters
-    ----------
-    data_home : path, optional
-        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
-
-    Returns
-    -------
-    Dataset
-        Images of shape (slices, 512, 512) with grey values from 0 to 255, and a class for every pixel.
+    Images are of shape (slices, 512, 512) with grey values from 0 to 255, and every pixel has a class.
 
     Examples
     --------
     >>> load_isbi().y_test.shape  # doctest: +SKIP
     (5, 512, 512)
     """
-    found = locate("isbi", data_home)
-    images, labels = ISBI_READERS[found.form](found.paths)
+    located = locate("isbi", data_home)
+    images, labels = ISBI_READERS[located.form](located.paths)
     shape = (CATALOG["isbi"].rows["all"], *ISBI_SHAPE)
     for what, stack in (("images", images), ("labels", labels)):
         if stack.shape != shape:
-            raise DataFormatError(f"the {what} of isbi must be of shape {shape}; {found.paths[0]} gave {stack.shape}.")
+            raise DataFormatError(
+                f"the {what} of isbi must be of shape {shape}; {located.paths[0]} gave {stack.shape}."
+            )
     if not np.isin(labels, (MEMBRANE, CELL)).all():
         raise DataFormatError("the labels of isbi must be 0 (membrane) or 255 (cell); these files hold other values.")
     X, y = images.astype(np.float32), (labels == CELL).astype(np.int64)
@@ -330,14 +278,67 @@ def load_isbi(data_home: StrPath | None = None) -> Dataset:
     return Dataset(*train, *valid, *test, class_names=ISBI_CLASSES, image_shape=ISBI_SHAPE)
 
 
-def _read_isbi_zip(path: Path) -> list[Stack]:
-    members = ("train-volume.tif", "train-labels.tif")
-    return [read_stack([io.BytesIO(read_bytes(path, name))], f"{name} in {path}") for name in members]
-
-
 ISBI_READERS: dict[str, Callable[[tuple[Path, ...]], list[Stack]]] = {
     "npz": lambda paths: read_compact(paths[0], "X_train", "y_train"),
     "tif": lambda paths: [read_stack([path], str(path)) for path in paths],
     "png": lambda paths: [read_stack(find_numbered_files(path), str(path)) for path in paths],
-    "zip": lambda paths: _read_isbi_zip(paths[0]),
+    "zip": lambda paths: [
+        read_stack([io.BytesIO(read_bytes(paths[0], name))], f"{name} in {paths[0]}")
+        for name in ("train-volume.tif", "train-labels.tif")
+    ],
 }
+
+PLANS = ("basic", "plus", "premium")
+REGIONS = ("north", "south", "east", "west")
+DATE_OF_EXPORT = np.datetime64("2024-06-30")
+
+
+def make_churn(n_rows: int = 2000, random_state: int | None = 0) -> dict[str, npt.NDArray[Any]]:
+    """Generate a table of customers of a telephone company, and whether each has left: synthetic data.
+
+    It has ids, dates, categories and missing values. Frequent callers and new customers leave, those with the plan
+    "plus" stay; a missing ``satisfaction`` (no answer to a survey) is informative, ``region`` is not.
+
+    Parameters
+    ----------
+    n_rows : int, default=2000
+        Number of customers.
+    random_state : int or None, default=0
+        Seed of the random generator.
+
+    Returns
+    -------
+    dict of ndarray
+        Columns by name, for ``pandas.DataFrame(make_churn())``; the last one, ``churned``, is "yes" or "no".
+
+    Examples
+    --------
+    >>> table = make_churn(3)
+    >>> list(table)
+    ['customer_id', 'joined', 'plan', 'region', 'months', 'fee', 'calls', 'satisfaction', 'paperless', 'churned']
+    >>> table["customer_id"].tolist()
+    ['C-00000', 'C-00001', 'C-00002']
+    """
+    rng = np.random.default_rng(random_state)
+    months = rng.integers(1, 72, n_rows)
+    plan = rng.choice(np.array(PLANS, dtype=object), n_rows, p=(0.5, 0.3, 0.2))
+    region = rng.choice(np.array(REGIONS, dtype=object), n_rows)
+    fee = np.round(15 + 12 * (plan == "plus") + 30 * (plan == "premium") + rng.normal(0, 3, n_rows), 2)
+    calls = rng.poisson(1.5, n_rows)
+    satisfaction = rng.integers(1, 11, n_rows).astype(np.float64)
+    silent = rng.random(n_rows) < 0.25
+    tendency = 1.1 * calls - 0.07 * months - 1.8 * (plan == "plus") - 0.35 * (satisfaction - 5.5) * ~silent
+    tendency += 1.2 * silent + rng.logistic(0, 0.7, n_rows)
+    satisfaction[silent], region[rng.random(n_rows) < 0.05] = np.nan, None
+    return {
+        "customer_id": np.array([f"C-{number:05}" for number in range(n_rows)], dtype=object),
+        "joined": DATE_OF_EXPORT - (30 * months).astype("timedelta64[D]"),
+        "plan": plan,
+        "region": region,
+        "months": months,
+        "fee": fee,
+        "calls": calls,
+        "satisfaction": satisfaction,
+        "paperless": rng.random(n_rows) < 0.6,
+        "churned": np.where(tendency > 0.2, "yes", "no").astype(object),
+    }

@@ -80,17 +80,17 @@ class ColumnProfile:
             return
         self.kinds.add(values.kind)
         self.n_values += len(values)
-        found = values.to_numbers()
+        numbers = values.to_numbers()
         each = None if weights is None else weights[values.where]
         self.weight += len(values) if each is None else float(each.sum())
         if values.kind == "text" or self.as_category:
             self._count_texts(values)
-        if found is not None:
+        if numbers is not None:
             if values.kind == "text":
                 self._find_padding(values)
             self.all_boolean = self.all_boolean and values.kind == "boolean"
             self.all_dates = False
-            self._add_numbers(found, values, start, each)
+            self._add_numbers(numbers, values, start, each)
             return
         self.is_row_number = False
         if values.kind == "text":
@@ -126,22 +126,22 @@ class ColumnProfile:
         if self.bad is None and not (mask | localized).all():
             self.bad = values.find_first(~(mask | localized), start)
 
-    def _add_numbers(self, found: Doubles, values: ColumnValues, start: int, each: Doubles | None) -> None:
-        too_large = np.abs(found) > MAX_FLOAT32
+    def _add_numbers(self, numbers: Doubles, values: ColumnValues, start: int, each: Doubles | None) -> None:
+        too_large = np.abs(numbers) > MAX_FLOAT32
         if too_large.any() and not self.as_category and self.refusal is None:
             self.refusal = TableError(
                 f"{self.shown} must hold finite numbers that single precision can hold; row "
-                f"{values.find_first(too_large, start)[0]} has {found[int(np.argmax(too_large))]}. Correct it"
+                f"{values.find_first(too_large, start)[0]} has {numbers[int(np.argmax(too_large))]}. Correct it"
                 + ("." if self.source.matrix else f", or leave the column out with {self.drop}.")
             )
             return
-        self.is_row_number = self.is_row_number and bool((np.diff(found) == 1).all())
-        if self.n_numbers and self.high + 1 != found[0]:
+        self.is_row_number = self.is_row_number and bool((np.diff(numbers) == 1).all())
+        if self.n_numbers and self.high + 1 != numbers[0]:
             self.is_row_number = False
-        self.n_numbers += len(found)
-        self.has_fractions = self.has_fractions or bool(((found < 0) | (found != np.floor(found))).any())
-        self.total += float(found.sum() if each is None else found @ each)
-        self.low, self.high = min(self.low, float(found.min())), max(self.high, float(found.max()))
+        self.n_numbers += len(numbers)
+        self.has_fractions = self.has_fractions or bool(((numbers < 0) | (numbers != np.floor(numbers))).any())
+        self.total += float(numbers.sum() if each is None else numbers @ each)
+        self.low, self.high = min(self.low, float(numbers.min())), max(self.high, float(numbers.max()))
 
     def column(self) -> Column | str:
         """Return the column as it will be used, or why it is left out."""
@@ -203,9 +203,9 @@ class ColumnProfile:
             row, value = self.localized
             in_memory = self.source.kind == "table"
             how = "Write them so" if in_memory else suggest_format([value, *self.counts], self.source.number_format)
-            said = f"must hold numbers such as 1234{self.source.number_format.decimal}5; row {row} has {value!r}"
+            problem = f"must hold numbers such as 1234{self.source.number_format.decimal}5; row {row} has {value!r}"
             more = f". {how}. Besides, {bad}. If that {if_missing}" if bad else f". {how}; "
-            raise TableError(f"{self.shown} {said}{more}{if_names}")
+            raise TableError(f"{self.shown} {problem}{more}{if_names}")
         if bad:
             raise TableError(
                 f"{self.shown} must hold numbers; {self.n_numbers:,} of {self.n_values:,} values are, but {bad}. "

@@ -1,8 +1,8 @@
 """The values of one column: numbers, booleans, text or dates, with a mask of what is missing.
 
 Profiling and encoding work on ``ColumnValues`` alone, so that a file and a DataFrame are understood alike. Text is kept
-as distinct values and one code per row: patterns and spellings are looked at once for every distinct value. Columns of
-NumPy and pandas and lists need no pyarrow; the text of Arrow columns stays in Arrow, whose functions are vectorised.
+as distinct values and one code per row: each distinct value is parsed and matched once. Only columns of Arrow need
+pyarrow.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -24,6 +24,9 @@ from crisptree.targets.labels import is_missing
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 INTEGER = r"^[+-]?(0|[1-9]\d*)(\.0*)?$"
+PLAIN_CHARACTERS = re.compile(r"[0-9.eE+\-\n]*")
+"""Lines of these characters are numbers wherever ``float`` takes them."""
+
 ZERO_PADDED = r"^0\d+$"
 """Digits after a zero, such as those of postal codes: a number is not written so, and as one it would lose the zero."""
 
@@ -35,89 +38,37 @@ Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
-class PythonTexts:
-    """Distinct texts as Python strings."""
-
-    def __init__(self, values: list[str]) -> None:
-        self.values = values
-
-    def to_list(self) -> list[str]:
-        """Return the texts as Python strings."""
-        return self.values
-
-    def take(self, indices: Integers) -> PythonTexts:
-        """Select texts by index."""
-        return PythonTexts([self.values[index] for index in indices.tolist()])
-
-    def match(self, pattern: str) -> Mask:
-        """Return which texts match a regular expression."""
-        return np.array([re.search(pattern, text) is not None for text in self.values], dtype=bool)
-
-    def parse(self, number_format: NumberFormat) -> Doubles:
-        """Parse the texts as numbers; NaN where one is no finite number, 'inf' and 'nan' included."""
-        plain = map(number_format.normalize_text, self.values)
-        numbers = np.array([float(text) if re.search(NUMBER, text) else np.nan for text in plain], dtype=np.float64)
-        return np.where(np.isfinite(numbers), numbers, np.nan)
+def match_texts(texts: Sequence[str], pattern: str) -> Mask:
+    """Return which texts match a regular expression that begins with ^ and ends with $."""
+    if re.search(pattern, "\n".join(texts), re.ASCII | re.MULTILINE) is None:  # one pass where none does
+        return np.zeros(len(texts), dtype=bool)
+    compiled = re.compile(pattern, re.ASCII)
+    return np.array([compiled.search(text) is not None for text in texts], dtype=bool)
 
 
-class ArrowTexts:
-    """Distinct texts as a string array of pyarrow, with the methods of ``PythonTexts``."""
-
-    def __init__(self, values: Any) -> None:
-        self.values = values
-
-    def to_list(self) -> list[str]:
-        return list(self.values.to_pylist())
-
-    def take(self, indices: Integers) -> ArrowTexts:
-        return ArrowTexts(self.values.take(indices))
-
-    def match(self, pattern: str) -> Mask:
-        import pyarrow.compute as pc
-
-        return _to_numpy(pc.match_substring_regex(self.values, pattern)).astype(bool)
-
-    def parse(self, number_format: NumberFormat) -> Doubles:
-        import pyarrow as pa
-
-        plain = ArrowTexts(number_format.normalize(self.values))
-        try:
-            numbers = _to_numpy(plain.values.cast(pa.float64())).astype(np.float64)
-        except pa.ArrowInvalid:
-            is_number = plain.match(NUMBER)
-            numbers = np.full(len(is_number), np.nan)
-            numbers[is_number] = _to_numpy(plain.values.filter(pa.array(is_number)).cast(pa.float64()))
-        return np.where(np.isfinite(numbers), numbers, np.nan)
+def parse_texts(texts: Sequence[str], number_format: NumberFormat) -> Doubles:
+    """Parse texts as numbers; NaN where one is no finite number, 'inf' and 'nan' included."""
+    plain = [number_format.normalize(text) for text in texts] if number_format != DEFAULT_FORMAT else texts
+    try:
+        if not PLAIN_CHARACTERS.fullmatch("\n".join(plain)):
+            raise ValueError
+        numbers = np.array([float(text) for text in plain], dtype=np.float64)
+    except ValueError:
+        is_number = match_texts(plain, NUMBER).tolist()
+        numbers = np.array([float(text) if ok else np.nan for text, ok in zip(plain, is_number, strict=True)])
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnValues:
-    """The values of a column, or of a batch of its rows.
+    """The values of a column, or of a batch of its rows."""
 
-    Parameters
-    ----------
-    kind : {"number", "boolean", "text", "date"}
-        What the values are.
-    present : ndarray of bool
-        Which rows have a value.
-    where : ndarray of int
-        The positions of the rows that have one.
-    array : ndarray
-        The values that are present; codes of the distinct texts where ``texts`` is given.
-    texts : PythonTexts, ArrowTexts or None
-        The distinct texts, each of which occurs.
-    is_category : bool
-        Whether the table itself declares the column a category.
-    number_format : NumberFormat
-        How text writes numbers.
-    """
-
-    kind: str
-    present: Mask
-    where: npt.NDArray[np.intp]
-    array: npt.NDArray[Any]
-    texts: PythonTexts | ArrowTexts | None = None
-    is_category: bool = False
+    kind: str  # "number", "boolean", "text" or "date"
+    present: Mask  # rows that have a value
+    where: npt.NDArray[np.intp]  # their positions
+    array: npt.NDArray[Any]  # the values that are present; codes of ``texts`` if there are any
+    texts: list[str] | None = None  # distinct texts, each of which occurs
+    is_category: bool = False  # the table itself declares the column a category
     number_format: NumberFormat = DEFAULT_FORMAT
 
     def __len__(self) -> int:
@@ -130,7 +81,7 @@ class ColumnValues:
         array, texts = self.array[kept], self.texts
         if texts is not None:
             used, array = np.unique(array, return_inverse=True)
-            texts = texts.take(used)
+            texts = [texts[code] for code in used.tolist()]
         where, present = self.where[kept], self.present[rows]
         return ColumnValues(self.kind, present, where, array, texts, self.is_category, self.number_format)
 
@@ -141,8 +92,8 @@ class ColumnValues:
 
     def get_value(self, position: int) -> Any:
         """Return one of the present values."""
-        found = self.array[position : position + 1]
-        return found.tolist()[0] if self.texts is None else self.texts.take(found).to_list()[0]
+        value = self.array[position : position + 1].tolist()[0]
+        return value if self.texts is None else self.texts[value]
 
     def to_numbers(self) -> Doubles | None:
         """Return the present values as numbers, or None where one of them is none; text such as 'inf' is no number."""
@@ -156,9 +107,10 @@ class ColumnValues:
         """Return the present values as 0 and 1, or None where one of them is not true or false."""
         if self.texts is None or self.kind == "date":
             return self.to_numbers() if self.kind == "boolean" else None
-        if not self.texts.match("^[Ff][Aa][Ll][Ss][Ee]$|^[Tt][Rr][Uu][Ee]$").all():
+        lower = [text.lower() for text in self.texts]
+        if not set(lower) <= set(BOOLEANS):
             return None
-        return np.array([float(BOOLEANS.index(text.lower())) for text in self.texts.to_list()])[self.array]
+        return np.array([float(BOOLEANS.index(text)) for text in lower])[self.array]
 
     def to_texts(self, *, normalize: bool = True) -> npt.NDArray[np.object_]:
         """Return the present values as text; unless ``normalize`` is False, text that is an integer has no fraction.
@@ -169,7 +121,7 @@ class ColumnValues:
         ['1', '1.50', 'a']
         """
         if self.texts is not None and not normalize:
-            return np.array(self.texts.to_list(), dtype=object)[self.array]
+            return np.array(self.texts, dtype=object)[self.array]
         texts, codes = self._distinct_texts()
         return np.array(texts, dtype=object)[codes]
 
@@ -179,7 +131,8 @@ class ColumnValues:
 
     def match(self, pattern: str) -> Mask:
         """Return which of the present texts match a regular expression."""
-        return self._given_texts.match(pattern)[self.array]
+        assert self.texts is not None, "only text can be matched"
+        return match_texts(self.texts, pattern)[self.array]
 
     def value_counts(self, limit: int) -> tuple[int, dict[str, int]]:
         """Return the number of distinct texts, and how often the first ``limit`` of them occur.
@@ -201,19 +154,15 @@ class ColumnValues:
             unknown = {text: count for text, count in zip(texts, counts, strict=True) if text not in indices}
         return index_of[codes], unknown
 
-    @property
-    def _given_texts(self) -> PythonTexts | ArrowTexts:
-        assert self.texts is not None, "only text can be matched"
-        return self.texts
-
     @cached_property
     def _parsed(self) -> Doubles:
-        return self._given_texts.parse(self.number_format)
+        assert self.texts is not None, "only text is parsed"
+        return parse_texts(self.texts, self.number_format)
 
     def _distinct_texts(self) -> tuple[list[str], Integers]:
         """Return the distinct values as normalized text, and the code of one of them for every present value."""
         if self.texts is not None:
-            texts, codes = [re.sub(r"^(-?\d+)\.0+$", r"\1", text) for text in self.texts.to_list()], self.array
+            texts, codes = [re.sub(r"^(-?\d+)\.0+$", r"\1", text) for text in self.texts], self.array
         else:
             values, codes = np.unique(self.array, return_inverse=True)
             formatters: dict[str, Callable[[Any], str]] = {"number": format_number, "boolean": lambda x: str(x).lower()}
@@ -251,18 +200,17 @@ def extract_values(
     >>> values.to_numbers().tolist(), values.present.tolist()
     ([12.0, 7.0], [True, True, False, False, False])
     """
-    if type(column).__module__.partition(".")[0] == "pyarrow":
-        return _from_arrow(column, name, missing, number_format)
     dtype = getattr(column, "dtype", None)
-    if hasattr(column, "factorize"):
-        return _from_series(column, dtype, name, missing, number_format)
-    array = np.asarray(column) if dtype is not None else np.array(column, dtype=object)
-    if array.ndim != 1:
-        raise TableError(f"column {name!r} must have one value in every row; it has the shape {array.shape}.")
-    return _from_array(array, name, missing, number_format)
+    if type(column).__module__.partition(".")[0] == "pyarrow":
+        values = _from_arrow(column, name, missing)
+    elif hasattr(column, "factorize"):
+        values = _from_series(column, dtype, name, missing)
+    else:
+        values = _from_array(np.asarray(column) if dtype is not None else np.array(column, dtype=object), name, missing)
+    return values if number_format == DEFAULT_FORMAT else replace(values, number_format=number_format)
 
 
-def _from_arrow(array: Any, name: str, missing: Collection[str], number_format: NumberFormat) -> ColumnValues:
+def _from_arrow(array: Any, name: str, missing: Collection[str]) -> ColumnValues:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -271,20 +219,14 @@ def _from_arrow(array: Any, name: str, missing: Collection[str], number_format: 
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     kind = _arrow_kind(array.type, name)
-    if kind == "text":
-        array = pc.utf8_trim_whitespace(array.cast(pa.string()))
-        absent = pc.is_in(array, pa.array([*missing, None], pa.string()))
-    else:
-        if kind == "number" and not pa.types.is_integer(array.type):  # integers keep all digits: they may be labels
-            array = array.cast(pa.float64())
-        absent = pc.is_null(array, nan_is_null=True)
-    present = ~_to_numpy(absent).astype(bool)
-    found = array if present.all() else array.filter(pa.array(present))
-    if kind not in ("text", "date"):
-        return ColumnValues(kind, present, np.flatnonzero(present), _to_numpy(found))
-    encoded = _cast_to_text(found).dictionary_encode()
-    codes, texts = _to_numpy(encoded.indices), ArrowTexts(encoded.dictionary)
-    return ColumnValues(kind, present, np.flatnonzero(present), codes, texts, number_format=number_format)
+    if kind in ("text", "date"):
+        encoded = _cast_to_text(array).dictionary_encode()
+        codes = _to_numpy(encoded.indices.fill_null(-1)).astype(np.int64)
+        return _from_texts(kind, encoded.dictionary.to_pylist(), codes, missing)
+    if kind == "number" and not pa.types.is_integer(array.type):  # integers keep all digits: they may be labels
+        array = array.cast(pa.float64())
+    present = ~_to_numpy(pc.is_null(array, nan_is_null=True)).astype(bool)
+    return _from_mask(kind, present, _to_numpy(array if present.all() else array.filter(pa.array(present))))
 
 
 def _arrow_kind(kind: Any, name: str) -> str:
@@ -314,28 +256,21 @@ def _to_numpy(array: Any) -> npt.NDArray[Any]:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def _from_series(
-    series: Any, dtype: Any, name: str, missing: Collection[str], number_format: NumberFormat
-) -> ColumnValues:
-    """Extract values of the types of pandas, which are told apart by their names: pandas itself is not imported."""
+def _from_series(series: Any, dtype: Any, name: str, missing: Collection[str]) -> ColumnValues:
+    """Extract values by the names of the types of pandas, which itself is not imported."""
     kind, type_name = getattr(dtype, "kind", "O"), str(dtype)
     if type_name == "category":
         categories, codes = series.cat.categories.tolist(), series.cat.codes.to_numpy().astype(np.int64)
         is_date = bool(categories) and all(map(_is_date, categories))
         texts = [_format_object(value, name) for value in categories]
-        if is_date:
-            return _from_texts("date", texts, codes, (), number_format)
-        return _from_texts("text", texts, codes, missing, number_format, is_category=True)
+        values = _from_texts("date" if is_date else "text", texts, codes, missing)
+        return replace(values, is_category=not is_date)
     if kind in "mM" or type_name.startswith(("period", "date", "time")):
         return _from_mask("date", series.notna().to_numpy(dtype=bool), series.to_numpy())
     if kind in "iufb":
         array = series.to_numpy() if isinstance(dtype, np.dtype) else _from_nullable(series, kind)
-        return _from_array(array, name, missing, number_format, is_boolean=kind == "b")
-    try:
-        codes, distinct = series.factorize()
-    except TypeError as error:
-        raise _unsupported_type(name, _find_unhashable(series.tolist())) from error
-    return _from_objects(list(distinct), codes.astype(np.int64), name, missing, number_format)
+        return _from_array(array, name, missing, is_boolean=kind == "b")
+    return _from_array(series.to_numpy(dtype=object), name, missing)
 
 
 def _from_nullable(series: Any, kind: str) -> npt.NDArray[Any]:
@@ -346,13 +281,10 @@ def _from_nullable(series: Any, kind: str) -> npt.NDArray[Any]:
 
 
 def _from_array(
-    array: npt.NDArray[Any],
-    name: str,
-    missing: Collection[str],
-    number_format: NumberFormat,
-    *,
-    is_boolean: bool = False,
+    array: npt.NDArray[Any], name: str, missing: Collection[str], *, is_boolean: bool = False
 ) -> ColumnValues:
+    if array.ndim != 1:
+        raise TableError(f"column {name!r} must have one value in every row; it has the shape {array.shape}.")
     kind = array.dtype.kind
     if kind == "f":
         return _from_mask("boolean" if is_boolean else "number", ~np.isnan(array), array)
@@ -369,36 +301,25 @@ def _from_array(
     except TypeError as error:
         raise _unsupported_type(name, _find_unhashable(array.tolist())) from error
     distinct = [value for _, value in indices]
-    return _from_objects(distinct, np.array(codes, dtype=np.int64), name, missing, number_format)
+    return _from_objects(distinct, np.array(codes, dtype=np.int64), name, missing)
 
 
-def _from_objects(
-    distinct: list[Any], codes: Integers, name: str, missing: Collection[str], number_format: NumberFormat
-) -> ColumnValues:
+def _from_objects(distinct: list[Any], codes: Integers, name: str, missing: Collection[str]) -> ColumnValues:
     """Classify a column of Python objects by the types of its distinct values; code −1 stands for a missing one."""
-    known = [not is_missing(value) for value in distinct]
-    if not all(known):
-        codes = np.array([code if is_known else -1 for code, is_known in enumerate(known)] + [-1])[codes]
-    values = [value for value, is_known in zip(distinct, known, strict=True) if is_known]
+    valid = [not is_missing(value) for value in distinct]
+    if not all(valid):
+        codes = np.array([code if is_valid else -1 for code, is_valid in enumerate(valid)] + [-1])[codes]
+    values = [value for value, is_valid in zip(distinct, valid, strict=True) if is_valid]
     for kind, has_kind in (("boolean", _is_bool), ("number", _is_real)):
         if values and all(map(has_kind, values)):
             numbers = np.array([float(value) if has_kind(value) else 0.0 for value in distinct])
             return _from_mask(kind, codes >= 0, numbers[codes])
-    texts = [_format_object(value, name) if is_known else "" for value, is_known in zip(distinct, known, strict=True)]
-    if values and all(map(_is_date, values)):
-        return _from_texts("date", texts, codes, (), number_format)
-    return _from_texts("text", texts, codes, missing, number_format)
+    texts = [_format_object(value, name) if is_valid else "" for value, is_valid in zip(distinct, valid, strict=True)]
+    is_date = bool(values) and all(map(_is_date, values))
+    return _from_texts("date" if is_date else "text", texts, codes, missing)
 
 
-def _from_texts(
-    kind: str,
-    texts: list[str],
-    codes: Integers,
-    missing: Collection[str],
-    number_format: NumberFormat,
-    *,
-    is_category: bool = False,
-) -> ColumnValues:
+def _from_texts(kind: str, texts: list[str], codes: Integers, missing: Collection[str]) -> ColumnValues:
     """Merge texts that are the same once trimmed, and drop those that mean a missing value or do not occur."""
     trimmed = [text.strip() for text in texts]
     if len(set(trimmed)) < len(trimmed) or not set(trimmed).isdisjoint(missing):
@@ -415,11 +336,12 @@ def _from_texts(
         trimmed = [text for text, is_used in zip(trimmed, used.tolist(), strict=True) if is_used]
     present = codes >= 0
     where = np.flatnonzero(present)
-    return ColumnValues(kind, present, where, codes[where], PythonTexts(trimmed), is_category, number_format)
+    return ColumnValues(kind, present, where, codes[where], trimmed)
 
 
 def _from_mask(kind: str, present: Mask, array: npt.NDArray[Any]) -> ColumnValues:
-    return ColumnValues(kind, present, np.flatnonzero(present), array if present.all() else array[present])
+    where = np.flatnonzero(present)
+    return ColumnValues(kind, present, where, array if len(array) == len(where) else array[present])
 
 
 def _is_bool(value: Any) -> bool:

@@ -6,16 +6,14 @@ are not in memory are refused.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Protocol
 
 import numpy as np
 
-from crisptree.encoding.errors import TableError, listed
+from crisptree.encoding.errors import TableError, check_unique_names, listed
 from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat
-from crisptree.streams import refuse_batches
 
 VALUES_PER_BATCH = 2**22
 MAX_ROWS_PER_BATCH, MIN_ROWS_PER_BATCH = 2**16, 2**8
@@ -48,16 +46,9 @@ def _empty_column(number: int, rows: slice) -> Any:
 
 
 class Table:
-    """A table in memory; ``as_table`` makes it.
+    """A table in memory, created by ``as_table``.
 
-    Parameters
-    ----------
-    names : sequence of str or None
-        Column names; None where columns have none and are found by position.
-    n_columns, n_rows : int
-        Shape of the table.
-    column : callable
-        Return a slice of the rows of a column by its index: ``column(index, slice)``.
+    ``names`` is None where columns have none and are found by position; ``column(index, slice)`` returns rows of one.
     """
 
     kind, first_row, path, number_format = "table", 0, "X", DEFAULT_FORMAT
@@ -72,9 +63,7 @@ class Table:
         self.num_rows, self._column, self.n_read = n_rows, column, 0
         self.matrix = n_columns if names is None else 0
         self.names = tuple(f"x{number}" for number in range(n_columns)) if names is None else tuple(names)
-        twice = [name for name, count in Counter(self.names).items() if count > 1]
-        if twice:
-            raise TableError(f"X has two columns named {twice[0]!r}. Give every column a name of its own.")
+        check_unique_names(self.names, self.path)
         self._places = {name: number for number, name in enumerate(self.names)}
         self._rows = slice(None)
 
@@ -149,6 +138,26 @@ def materialize(X: Any, name: str = "X") -> Any:
             f"{name} must be an array, a list, a sparse matrix or a table; got {_described(X)}, which is none of them."
         )
     return X
+
+
+def are_batches(X: Any) -> bool:
+    """Return True for rows in batches: ``Batches``, or what they are made of (functions, iterators, data of torch)."""
+    return callable(X) or isinstance(X, Iterator) or hasattr(type(X), "one_pass") or is_of_torch(X)
+
+
+def is_of_torch(X: Any) -> bool:
+    """Return True for a Dataset or DataLoader of torch."""
+    return any(kind.__module__.startswith("torch.utils.data") for kind in type(X).__mro__)
+
+
+def refuse_batches(X: Any, taker: str) -> None:
+    """Raise for rows in batches, which only the fit of a single tree takes."""
+    if are_batches(X):
+        raise TypeError(
+            f"{taker} must be given rows that are in memory, or in a file mapped by np.load(…, mmap_mode='r'); got "
+            f"{type(X).__name__}. On batches only fit of CrispTreeClassifier and CrispTreeRegressor trains; for "
+            "anything else go through `Batches(…).one_pass()` and take one batch at a time."
+        )
 
 
 def is_pandas(X: Any) -> bool:
@@ -231,15 +240,15 @@ def convert_records(X: Any) -> Any:
 
 
 def _from_columns(columns: Mapping[Any, Any]) -> Table:
-    found = list(columns.values())
-    if any(isinstance(column, str) or not hasattr(column, "__len__") for column in found):
+    values = list(columns.values())
+    if any(isinstance(column, str) or not hasattr(column, "__len__") for column in values):
         raise TableError("X as a dictionary must hold a column of values under every name; it holds single values.")
     lengths = {str(name): len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name!r} has {length}" for name, length in list(lengths.items())[:5])
         raise TableError(f"X must have columns of one length; {shown}.")
     n_rows = next(iter(lengths.values()), 0)
-    return Table([str(name) for name in columns], len(found), n_rows, lambda number, rows: _slice(found[number], rows))
+    return Table([str(name) for name in columns], len(values), n_rows, lambda index, rows: _slice(values[index], rows))
 
 
 def _from_array(X: Any) -> Table:
@@ -287,16 +296,16 @@ def reorder_columns(X: Any, labels: list[Any] | None) -> Any:
 
     Without this such columns would be taken by position, whatever they hold.
     """
-    given = None if labels is None else get_column_labels(X)
-    if labels is None or given is None or given == labels:
+    current = None if labels is None else get_column_labels(X)
+    if labels is None or current is None or current == labels:
         return X
-    if len(set(given)) < len(given) or not set(labels) <= set(given):
-        lacking = [label for label in labels if label not in given]
+    if len(set(current)) < len(current) or not set(labels) <= set(current):
+        lacking = [label for label in labels if label not in current]
         shown = f"it has no {listed(map(str, lacking), 5)}" if lacking else "some of its labels occur twice"
         raise TableError(
             f"X must have the columns that the model was trained on, {listed(map(str, labels), 5)}; {shown}."
         )
-    return X.iloc[:, [given.index(label) for label in labels]]
+    return X.iloc[:, [current.index(label) for label in labels]]
 
 
 def _get_names(columns: list[Any]) -> list[str] | None:

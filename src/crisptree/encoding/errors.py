@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 MAX_COLUMNS_SHOWN = 20
 
@@ -26,17 +27,24 @@ class RefusedColumns(TableError):
         super().__init__("\n".join(lines) if len(shown) > 1 else next(iter(reasons.values())))
 
 
-def listed(names: Iterable[str], most: int = 8) -> str:
+def check_unique_names(names: Sequence[object], table: object) -> None:
+    """Raise if two columns have the same name."""
+    duplicates = [name for name, count in Counter(names).items() if count > 1]
+    if duplicates:
+        raise TableError(f"{table} has two columns named {duplicates[0]!r}. Give every column a name of its own.")
+
+
+def listed(names: Iterable[str], limit: int = 8) -> str:
     """Format the first names in quotation marks, and the number of others.
 
     Examples
     --------
-    >>> listed(["a", "b", "c"], most=2)
+    >>> listed(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"
     """
     shown = [repr(str(name)) for name in names]
-    more = len(shown) - most
-    return ", ".join(shown[:most]) + (f" and {more} more" if more > 0 else "")
+    more = len(shown) - limit
+    return ", ".join(shown[:limit]) + (f" and {more} more" if more > 0 else "")
 
 
 def counted(count: int, what: str) -> str:
@@ -50,12 +58,12 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, known: Iterable[str]) -> str:
     """Suggest the known name that is closest to a misspelt one, or return "".
 
     Examples
     --------
-    >>> meant("colour", ["color", "size"])
+    >>> suggest_name("colour", ["color", "size"])
     " Did you mean 'color'?"
     """
     known = list(known)

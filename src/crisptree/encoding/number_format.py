@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from crisptree.encoding.errors import TableError
 
@@ -27,26 +26,16 @@ LOCALIZED_NUMBER = rf"^[+-]?(?:{_UNIT}[{SPACES}]?)?[+-]?{_BODY}(?:[{SPACES}]?{_U
 class NumberFormat:
     """The notation of numbers in text; text in another notation is no number.
 
-    Parameters
-    ----------
-    decimal : {".", ","}
-        Decimal separator.
-    thousands : {",", ".", " ", "'", "_"} or None
-        Thousands separator, optional between groups of three digits.
-    units : tuple of str
-        Symbols before or after a number that are removed, such as € or %.
-
     Examples
     --------
-    >>> import pyarrow as pa
     >>> german = NumberFormat(decimal=",", thousands=".", units=("€",))
-    >>> german.normalize(pa.array(["1.234,50 €", "-7", "1.5", "rot"])).to_pylist()
+    >>> [german.normalize(text) for text in ("1.234,50 €", "-7", "1.5", "rot")]
     ['1234.50', '-7', '?', '?']
     """
 
-    decimal: str = "."
-    thousands: str | None = None
-    units: tuple[str, ...] = ()
+    decimal: str = "."  # or ","
+    thousands: str | None = None  # a key of ``THOUSANDS``, optional between groups of three digits
+    units: tuple[str, ...] = ()  # symbols before or after a number that are removed, such as € or %
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
@@ -71,30 +60,11 @@ class NumberFormat:
             return f"^[+-]?{number}$"
         return f"^(?:(?:{unit}){space})?[+-]?(?:(?:{unit}){space})?{number}(?:{space}(?:{unit}))?$"
 
-    def normalize(self, texts: Any) -> Any:
-        """Rewrite a pyarrow array of trimmed texts in Python's notation; ``NOT_A_NUMBER`` where one is no number."""
-        if self == DEFAULT_FORMAT:
-            return texts
-        import pyarrow.compute as pc
-
-        result = texts
-        for unit in sorted(self.units, key=len, reverse=True):
-            result = pc.replace_substring(result, unit.strip(), "")
-        result = pc.replace_substring_regex(result, f"[{SPACES}{THOUSANDS.get(self.thousands or '', '')}]", "")
-        result = pc.replace_substring(result, self.decimal, ".")
-        return pc.if_else(pc.match_substring_regex(texts, self._pattern), result, NOT_A_NUMBER)
-
-    def normalize_text(self, text: str) -> str:
-        """Rewrite one trimmed text; without pyarrow.
-
-        Examples
-        --------
-        >>> NumberFormat(decimal=",", thousands=".", units=("€",)).normalize_text("1.234,50 €")
-        '1234.50'
-        """
+    def normalize(self, text: str) -> str:
+        """Rewrite a trimmed text in Python's notation; ``NOT_A_NUMBER`` where it is no number."""
         if self == DEFAULT_FORMAT:
             return text
-        if not re.search(self._pattern, text):
+        if not re.search(self._pattern, text, re.ASCII):
             return NOT_A_NUMBER
         for unit in sorted(self.units, key=len, reverse=True):
             text = text.replace(unit.strip(), "")
@@ -137,31 +107,31 @@ def suggest_format(texts: Iterable[str], current: NumberFormat) -> str:
         if not parts:
             continue
         units |= dict.fromkeys(unit for part in (parts[1], parts[3]) if (unit := part.strip()))
-        found = re.sub(r"\d", "", parts[2])
-        last = found[-1:]
-        for mark in set(found[:-1]) | (set(found) - set(".,")):
+        separators = re.sub(r"\d", "", parts[2])
+        last = separators[-1:]
+        for mark in set(separators[:-1]) | (set(separators) - set(".,")):
             marks |= {name for name, letters in THOUSANDS.items() if mark in letters}
         if last in (".", ","):
             before, after = parts[2].rsplit(last, 1)
-            if last in marks and last in found[:-1]:
+            if last in marks and last in separators[:-1]:
                 continue
-            could_be_thousands = len(found) == 1 and len(after) == 3 and re.fullmatch(r"[1-9]\d{0,2}", before)
+            could_be_thousands = len(separators) == 1 and len(after) == 3 and re.fullmatch(r"[1-9]\d{0,2}", before)
             (unclear if could_be_thousands else decimals).add(last)
     unclear -= decimals | marks
     if decimals and unclear:
         marks, unclear = marks | unclear, set()
     unclear.discard(current.decimal)
-    said = [f"`decimal={mark!r}`" for mark in sorted(decimals - {current.decimal})]
-    said += [f"`thousands={mark!r}`" for mark in sorted(marks - {current.thousands or ""})]
-    said += [f"`unit={[unit]}`" for unit in units if unit not in current.units]
+    options = [f"`decimal={mark!r}`" for mark in sorted(decimals - {current.decimal})]
+    options += [f"`thousands={mark!r}`" for mark in sorted(marks - {current.thousands or ""})]
+    options += [f"`unit={[unit]}`" for unit in units if unit not in current.units]
     if len(decimals) > 1 or decimals & marks or len(marks) > 1:
         return "Write all numbers of the table in one way"
     if unclear:
         mark = unclear.pop()
-        also = f"; besides, {' '.join(said)}" if said else ""
+        also = f"; besides, {' '.join(options)}" if options else ""
         either = f"`thousands={mark!r}` if the mark parts thousands, `decimal={mark!r}` if a fraction follows it"
         return f"Say {either}{also}"
-    return f"Say {' '.join(said)}" if said else "Write all numbers of the table in one way"
+    return f"Say {' '.join(options)}" if options else "Write all numbers of the table in one way"
 
 
 def find_unit(texts: Iterable[str]) -> str | None:

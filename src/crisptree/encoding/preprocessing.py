@@ -21,7 +21,7 @@ import numpy.typing as npt
 from crisptree import limits
 from crisptree.encoding.column_values import ColumnValues, extract_values
 from crisptree.encoding.containers import TableLike
-from crisptree.encoding.errors import RefusedColumns, TableError, counted, listed, meant
+from crisptree.encoding.errors import RefusedColumns, TableError, counted, listed, suggest_name
 from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat, hint_format
 from crisptree.files import checked_size, reading
 from crisptree.targets.labels import check_utf8
@@ -36,28 +36,13 @@ MISSING = ("", "nan", "NaN")
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table and the features it becomes.
-
-    Parameters
-    ----------
-    name : str
-        The column's name in the table.
-    kind : {"number", "boolean", "category"}
-        What its values are; a boolean is the number 0 or 1, and true or false as text.
-    mean : float
-        Replaces a missing number: with it, a missing value pushes no hyperplane either way. NaN where missing values
-        are refused, and for categories.
-    missing : bool
-        Whether values were missing in training; if so, one more feature tells where.
-    categories : tuple of str
-        The values seen in training, sorted.
-    """
+    """One column of the table and the features it becomes."""
 
     name: str
-    kind: str
-    mean: float = math.nan
-    missing: bool = False
-    categories: tuple[str, ...] = ()
+    kind: str  # "number", "boolean" (the number 0 or 1, true or false as text) or "category"
+    mean: float = math.nan  # replaces a missing number; NaN for categories, and where missing values are refused
+    missing: bool = False  # values were missing in training; one more feature indicates them
+    categories: tuple[str, ...] = ()  # the values seen in training, sorted
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -76,27 +61,6 @@ class Column:
 class Preprocessing:
     """The columns that a model uses, in the order of its features.
 
-    Parameters
-    ----------
-    columns : tuple of Column
-        The columns, in the order of the training table.
-    named : bool
-        Whether columns are found by name; those of .npz and LIBSVM files are found by position.
-    missing : tuple of str
-        Texts that mean a missing value.
-    target : str or None
-        The column that was learned.
-    left_out : dict
-        Columns of the training table that are not used, and why.
-    inputs : tuple of str
-        All columns that the training table had, in its order, those that are left out among them; empty in older files.
-    number_format : NumberFormat
-        How text writes numbers.
-    id : str or None
-        The column that names the rows, which is no feature.
-    notes : tuple of str
-        Notes on the training table for the user.
-
     Examples
     --------
     >>> columns = (Column("age", "number", mean=40.0, missing=True), Column("sex", "category", categories=("f", "m")))
@@ -106,15 +70,15 @@ class Preprocessing:
     [0, 0, 1, 1]
     """
 
-    columns: tuple[Column, ...]
-    named: bool = True
-    missing: tuple[str, ...] = MISSING
-    target: str | None = None
-    left_out: dict[str, str] = field(default_factory=dict)
-    inputs: tuple[str, ...] = ()
+    columns: tuple[Column, ...]  # in the order of the training table
+    named: bool = True  # columns are matched by name; those of .npz and LIBSVM files by position
+    missing: tuple[str, ...] = MISSING  # texts that mean a missing value
+    target: str | None = None  # the column that was learned
+    left_out: dict[str, str] = field(default_factory=dict)  # columns that are not used, and why
+    inputs: tuple[str, ...] = ()  # all columns of the training table, in its order; empty in older files
     number_format: NumberFormat = DEFAULT_FORMAT
-    id: str | None = None
-    notes: tuple[str, ...] = ()
+    id: str | None = None  # the column that names the rows, which is no feature
+    notes: tuple[str, ...] = ()  # notes on the training table for the user
 
     def __post_init__(self) -> None:
         try:
@@ -126,8 +90,8 @@ class Preprocessing:
     @classmethod
     def plain(cls, n_features: int, names: Any = None) -> Preprocessing:
         """Return the preprocessing of a model without one: numbers as they are, none missing."""
-        given = [f"x{number}" for number in range(n_features)] if names is None else [str(name) for name in names]
-        return cls(tuple(Column(name, "number") for name in given), named=names is not None)
+        columns = [f"x{index}" for index in range(n_features)] if names is None else [str(name) for name in names]
+        return cls(tuple(Column(name, "number") for name in columns), named=names is not None)
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
@@ -158,7 +122,7 @@ class Preprocessing:
         return tuple((begin, end) for begin, end in pairwise(bounds) if end - begin > 1)
 
     @property
-    def holes(self) -> dict[int, int]:
+    def missing_indicators(self) -> dict[int, int]:
         """Map features whose values may be missing to their missing-value indicators, except categories."""
         firsts = np.flatnonzero(np.diff(self.origin, prepend=-1))
         return {
@@ -187,9 +151,9 @@ class Preprocessing:
         >>> Preprocessing(columns, inputs=("id", "sex", "age")).by_input(np.array([0.25, 0.25, 0.5])).tolist()
         [0.0, 0.5, 0.5]
         """
-        place = {name: number for number, name in enumerate(self.input_names)}
-        places = np.array([place[column.name] for column in self.columns], dtype=np.int64)
-        return np.bincount(places[self.origin], weights=shares, minlength=len(place)).astype(np.float64)
+        indices = {name: index for index, name in enumerate(self.input_names)}
+        inputs = np.array([indices[column.name] for column in self.columns], dtype=np.int64)
+        return np.bincount(inputs[self.origin], weights=shares, minlength=len(indices)).astype(np.float64)
 
     def features_of(self, name: str) -> tuple[int, ...]:
         """Return the indices of the features of a column; none for one that is left out.
@@ -200,24 +164,24 @@ class Preprocessing:
         >>> Preprocessing(columns).features_of("sex")
         (2, 3)
         """
-        places = {column.name: place for place, column in enumerate(self.columns)}
-        return tuple(np.flatnonzero(self.origin == places.get(name, -1)).tolist())
+        names = [column.name for column in self.columns]
+        return tuple(np.flatnonzero(self.origin == names.index(name)).tolist()) if name in names else ()
 
-    def says(self, feature: int, value: float) -> str:
+    def describe(self, feature: int, value: float) -> str:
         """Describe the value of a feature in terms of the table.
 
         Examples
         --------
         >>> columns = (Column("age", "number", mean=40, missing=True), Column("sex", "category", categories=("f", "m")))
-        >>> [Preprocessing(columns).says(feature, value) for feature, value in enumerate([40, 1, 0, 1])]
+        >>> [Preprocessing(columns).describe(feature, value) for feature, value in enumerate([40, 1, 0, 1])]
         ['age = 40', 'age is missing', 'sex is not f', 'sex is m']
         """
         origin = int(self.origin[feature])
         column = self.columns[origin]
-        place = feature - int(np.searchsorted(self.origin, origin))
-        if column.kind == "category" and place < len(column.categories):
-            return f"{column.name} is {'' if value else 'not '}{column.categories[place]}"
-        if place > 0 or column.kind == "category":
+        position = feature - int(np.searchsorted(self.origin, origin))
+        if column.kind == "category" and position < len(column.categories):
+            return f"{column.name} is {'' if value else 'not '}{column.categories[position]}"
+        if position > 0 or column.kind == "category":
             return f"{column.name} is {'' if value else 'not '}missing"
         if column.kind == "boolean" and value in (0, 1):
             return f"{column.name} is {'true' if value else 'false'}"
@@ -429,12 +393,12 @@ class RowEncoder:
 
     def _encode_number(self, column: Column, values: ColumnValues, part: Rows, start: int) -> None:
         shown = f"{self.source.path}: column {column.name!r}"
-        found = _to_numbers(column, values)
-        if found is None and values.kind != "text":
+        numbers = _to_numbers(column, values)
+        if numbers is None and values.kind != "text":
             raise TableError(
                 f"{shown} must hold numbers, as in training; it holds dates. Make the same numbers of them."
             )
-        if found is None:
+        if numbers is None:
             row, value = values.find_first(~values.is_number(), start)
             what = "true or false" if column.kind == "boolean" else "numbers"
             how = self._suggest(column, value)
@@ -447,9 +411,9 @@ class RowEncoder:
             )
         with np.errstate(over="ignore", under="ignore"):
             if missing.any():
-                part[missing, 0], part[values.present, 0] = column.mean, found
+                part[missing, 0], part[values.present, 0] = column.mean, numbers
             else:
-                part[:, 0] = found
+                part[:, 0] = numbers
         not_finite = ~np.isfinite(part[:, 0])
         if not_finite.any():
             raise TableError(
@@ -497,22 +461,22 @@ def _match_columns(preprocessing: Preprocessing, source: TableLike, without: Col
     """Return the table's column for every column of the preprocessing."""
     wanted = [column.name for column in preprocessing.columns]
     if preprocessing.named and not source.matrix:
-        there = set(source.names)
-        lacking = [name for name in wanted if name not in there]
+        names = set(source.names)
+        lacking = [name for name in wanted if name not in names]
         if lacking:
             raise TableError(
                 f"{source.path} must have all columns that the model was trained on; it has no {listed(lacking)}."
-                f"{meant(lacking[0], find_unknown_columns(preprocessing, source))}"
+                f"{suggest_name(lacking[0], find_unknown_columns(preprocessing, source))}"
             )
         return wanted
-    given = source.features({*without, *([preprocessing.target] if preprocessing.target else [])})
-    if len(given) != len(wanted):
+    features = source.features({*without, *([preprocessing.target] if preprocessing.target else [])})
+    if len(features) != len(wanted):
         by_place = "features by their place; leave out what is none with `drop=['NAME']`"
         takes = "columns by name" if preprocessing.named else by_place
         raise TableError(
-            f"{source.path} must have {len(wanted)} features; it has {len(given)}. The model takes {takes}."
+            f"{source.path} must have {len(wanted)} features; it has {len(features)}. The model takes {takes}."
         )
-    return given
+    return features
 
 
 def _to_numbers(column: Column, values: ColumnValues) -> npt.NDArray[np.float64] | None:

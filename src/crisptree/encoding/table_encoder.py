@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crisptree.encoding.column_profile import MAX_CATEGORIES, ColumnOptions, TableProfile
 from crisptree.encoding.containers import Table, as_table, compute_batch_rows, get_column_labels
-from crisptree.encoding.errors import TableError, listed, meant
+from crisptree.encoding.errors import TableError, listed, suggest_name
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder, Rows
 from crisptree.exceptions import CrispTreeWarning
 
@@ -140,22 +140,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return table
 
     def _options(self, table: Table, labels: list[Any] | None) -> ColumnOptions:
-        def names(given: Collection[str | int], parameter: str) -> list[str]:
-            if isinstance(given, str):
-                raise TypeError(f"`{parameter}` must be a list of columns; got the text {given!r}. Say [{given!r}].")
-            known: Sequence[Any] = range(len(table.names)) if labels is None else labels
-            there = f"from 0 to {len(known) - 1}" if labels is None else listed(map(str, labels))
-            for label in given:
-                if not isinstance(label, str) and label not in known:
-                    raise TableError(f"`{parameter}` must name columns of X, {there}; got {label!r}.")
-            found = [name if isinstance(name, str) else table.names[known.index(name)] for name in given]
-            for name in found:
+        def names(columns: Collection[str | int], parameter: str) -> list[str]:
+            if isinstance(columns, str):
+                raise TypeError(
+                    f"`{parameter}` must be a list of columns; got the text {columns!r}. Say [{columns!r}]."
+                )
+            all_labels: Sequence[Any] = range(len(table.names)) if labels is None else labels
+            shown = f"from 0 to {len(all_labels) - 1}" if labels is None else listed(map(str, labels))
+            for label in columns:
+                if not isinstance(label, str) and label not in all_labels:
+                    raise TableError(f"`{parameter}` must name columns of X, {shown}; got {label!r}.")
+            result = [name if isinstance(name, str) else table.names[all_labels.index(name)] for name in columns]
+            for name in result:
                 if name not in table.names:
                     raise TableError(
                         f"`{parameter}` must name columns of X; there is no {name!r} among {listed(table.names)}."
-                        f"{meant(name, table.names)}"
+                        f"{suggest_name(name, table.names)}"
                     )
-            return found
+            return result
 
         drop, categorical, numeric = (names(getattr(self, name), name) for name in ("drop", "categorical", "numeric"))
         if both := [name for name in numeric if name in categorical]:
@@ -266,13 +268,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         preprocessing = self.preprocessing_
         if input_features is not None:
-            given = [str(name) for name in input_features]
-            known = getattr(self, "feature_names_in_", None)
-            if known is not None and given != list(known):
+            names = [str(name) for name in input_features]
+            fitted = getattr(self, "feature_names_in_", None)
+            if fitted is not None and names != list(fitted):
                 raise ValueError("input_features is not equal to feature_names_in_")
-            if len(given) != self.n_features_in_:
-                raise ValueError(f"input_features should have length equal to {self.n_features_in_}; got {len(given)}.")
-            called = dict(zip(preprocessing.input_names, given, strict=True))
+            if len(names) != self.n_features_in_:
+                raise ValueError(f"input_features should have length equal to {self.n_features_in_}; got {len(names)}.")
+            called = dict(zip(preprocessing.input_names, names, strict=True))
             columns = tuple(replace(column, name=called[column.name]) for column in preprocessing.columns)
             preprocessing = Preprocessing(columns)
         return np.array(preprocessing.feature_names, dtype=object)
@@ -304,10 +306,10 @@ def _decode(column: Column, part: npt.NDArray[Any]) -> npt.NDArray[Any]:
     missing = part[:, -1] > 0.5 if column.missing else np.zeros(len(part), dtype=bool)
     if column.kind == "category":
         own = part[:, : len(column.categories)]
-        found = np.array([*column.categories, None], dtype=object)
+        values = np.array([*column.categories, None], dtype=object)
         best = own.argmax(axis=1) if own.shape[1] else np.zeros(len(part), dtype=np.intp)
         unknown = missing | ~(own > 0).any(axis=1)
-        return found[np.where(unknown, len(column.categories), best)]
+        return values[np.where(unknown, len(column.categories), best)]
     values = part[:, 0].astype(np.float64)
     if column.kind == "boolean" and not missing.any():
         return values > 0.5

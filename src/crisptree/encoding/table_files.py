@@ -16,7 +16,6 @@ import math
 import re
 import zipfile
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +38,7 @@ from crisptree.encoding.array_files import (
 )
 from crisptree.encoding.column_values import NUMBER
 from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, compute_batch_rows
-from crisptree.encoding.errors import TableError, listed, meant
+from crisptree.encoding.errors import TableError, check_unique_names, listed, suggest_name
 from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat
 from crisptree.files import PIECE, Bounded, checked_size, reading
 
@@ -133,9 +132,7 @@ class TableFile(ABC):
     def __init__(self, path: Path, names: Sequence[str]) -> None:
         self.path, self.names = path, tuple(names)
         check_columns(len(self.names) - 1)
-        duplicates = [name for name, count in Counter(self.names).items() if count > 1]
-        if duplicates:
-            raise TableError(f"{path} has two columns named {duplicates[0]!r}. Give every column a name of its own.")
+        check_unique_names(self.names, path)
 
     @property
     def kind(self) -> str:
@@ -167,7 +164,9 @@ class TableFile(ABC):
         """Return a column's name, if there is such a column."""
         if name not in self.names:
             has = listed(self.names) if not self.matrix else listed(self.names[self.matrix :]) or "no labels"
-            raise TableError(f"{self.path} has no column {name!r} ({option}); it has {has}.{meant(name, self.names)}")
+            raise TableError(
+                f"{self.path} has no column {name!r} ({option}); it has {has}.{suggest_name(name, self.names)}"
+            )
         return name
 
     def columns(self, words: Iterable[str], option: str) -> list[str]:
@@ -513,8 +512,7 @@ class ParquetWriter(TableWriter):
         return pq.ParquetWriter(self.file, schema)
 
     def write(self, columns: Columns) -> None:
-        arrays = [values if isinstance(values, pa.Array) else pa.array(values) for values in columns.values()]
-        table = pa.Table.from_arrays(arrays, names=list(columns))
+        table = pa.table({name: as_arrow(values) for name, values in columns.items()})
         if self.writer is None:
             self.writer = self.create_writer(table.schema)
         self.writer.write_table(table)
@@ -534,9 +532,9 @@ class DelimitedWriter(ParquetWriter):
 
     def write(self, columns: Columns) -> None:
         _check_flat(columns)
-        super().write(
-            {_guard_text(name): _guard_values(values) for name, values in columns.items()} if self.guard else columns
-        )
+        if self.guard:
+            columns = {_guard_text(name): _guard_values(values) for name, values in columns.items()}
+        super().write(columns)
 
 
 class TabWriter(DelimitedWriter):
@@ -572,17 +570,22 @@ WRITERS: dict[str, type[TableWriter]] = {
 }
 
 
+def as_arrow(values: Any) -> pa.Array:
+    """Convert a NumPy array; arrays of pyarrow are returned as they are."""
+    return values if isinstance(values, pa.Array) else pa.array(values)
+
+
 def _guard_text(text: str) -> str:
     return "'" + text if text.startswith(FORMULA_PREFIXES) else text
 
 
 def _guard_values(values: Any) -> Any:
     """Put an apostrophe before text that begins like a formula; numbers are none, even where a sign begins them."""
-    if isinstance(values, pa.Array) and pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    array = values if isinstance(values, pa.Array) else pa.array(values)
+    array = as_arrow(values)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-        return values
+        return array
     begins = pc.match_substring_regex(array, f"^[{re.escape(''.join(FORMULA_PREFIXES))}]")
     runs = pc.and_(begins, pc.invert(pc.match_substring_regex(array, NUMBER)))
     return pc.if_else(runs, pc.binary_join_element_wise("'", array, ""), array)

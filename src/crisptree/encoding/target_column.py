@@ -57,26 +57,37 @@ def _has_many_values(kinds: Sequence[str], labels: Labels) -> bool:
 
 def read_numbers(source: TableFile, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
     """Read a finite number for every row.  (n,)"""
+    must = f"the target {name!r} must be a finite number in every row"
+    remedy = "Remove such rows, or say --task classification if they name classes."
+    return _read_finite(source, name, missing, must, remedy)
+
+
+def read_weights(source: TableFile, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
+    """Read a sample weight of at least 0 for every row.  (n,)"""
+    must = f"the weights {name!r} must be finite numbers of at least 0 in every row"
+    return _read_finite(source, name, missing, must, "Correct it, or remove the row.", low=0.0)
+
+
+def _read_finite(
+    source: TableFile, name: str, missing: Collection[str], must: str, remedy: str, low: float = -np.inf
+) -> npt.NDArray[np.float64]:
     blocks: list[Any] = [np.zeros(0)]
     for values in _read_values(source, name, missing):
-        wrong = _find_bad_number(values, source.n_read + source.first_row)
-        if wrong is not None:
-            raise TableError(
-                f"{source.path}: the target {name!r} must be a finite number in every row; {wrong}. Remove such rows, "
-                "or say --task classification if they name classes."
-            )
+        problem = _find_bad_number(values, source.n_read + source.first_row, low)
+        if problem is not None:
+            raise TableError(f"{source.path}: {must}; {problem}. {remedy}")
         blocks.append(values.to_numbers())
     return np.concatenate(blocks)
 
 
-def _find_bad_number(values: Any, start: int, least: float = -np.inf) -> str | None:
-    """Describe the first row without a finite number of at least ``least``; None if all rows have one."""
+def _find_bad_number(values: ColumnValues, start: int, low: float) -> str | None:
+    """Describe the first row without a finite number of at least ``low``; None if all rows have one."""
     if not values.present.all():
         return f"row {start + int(values.present.argmin())} has none"
-    found = values.to_numbers()
-    if found is None and values.kind != "text":
+    numbers = values.to_numbers()
+    if numbers is None and values.kind != "text":
         return "it holds dates"
-    bad = ~values.is_number() if found is None else ~(np.isfinite(found) & (found >= least))
+    bad = ~values.is_number() if numbers is None else ~(np.isfinite(numbers) & (numbers >= low))
     if not bad.any():
         return None
     row, value = values.find_first(bad, start)
@@ -131,28 +142,14 @@ def encode_class_labels(labels: Labels, classes: npt.NDArray[Any]) -> npt.NDArra
     return class_numbers(np.array([same[label] for label in labels.tolist()], dtype=object), known)
 
 
-def read_weights(source: TableFile, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
-    """Read a sample weight of at least 0 for every row.  (n,)"""
-    blocks: list[Any] = [np.zeros(0)]
-    for values in _read_values(source, name, missing):
-        wrong = _find_bad_number(values, source.n_read + source.first_row, least=0.0)
-        if wrong is not None:
-            raise TableError(
-                f"{source.path}: the weights {name!r} must be finite numbers of at least 0 in every row; {wrong}. "
-                "Correct it, or remove the row."
-            )
-        blocks.append(values.to_numbers())
-    return np.concatenate(blocks)
-
-
 def read_texts(source: TableFile, name: str) -> npt.NDArray[np.object_]:
     """Read a column as row names: one text for each, empty where it is missing.  (n,)"""
-    found: list[str] = []
+    names: list[str] = []
     for values in _read_values(source, name, ()):
         texts = np.full(len(values.present), "", dtype=object)
         texts[values.where] = values.to_texts()
-        found += texts.tolist()
-    return np.array(found, dtype=object)
+        names += texts.tolist()
+    return np.array(names, dtype=object)
 
 
 def _read_values(source: TableFile, name: str, missing: Collection[str]) -> Iterator[ColumnValues]:

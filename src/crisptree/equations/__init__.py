@@ -6,7 +6,7 @@
 in the paper (equation)       symbol                       definition                           what runs: CPU; CUDA
 ============================= ============================ ==================================== ======================
 split feature (3.1)           f(x) = (x, 1)·β              ``splits.*`` → (n, n_splits)         A; C
-split function (3, 5)         σ(γ f)                       ``routing.log_turns``                A; B
+split function (3, 5)         σ(γ f)                       ``routing.log_branch_probabilities``                A; B
 deterministic split (3.1)     Θ(f): f > 0 goes right       ``routing.goes_right``               D; torch
 probability of a path (1)     μ_ℓ(x)                       ``routing.log_path_probabilities``   A; B
 prediction (2)                p(y∣x) = Σ_ℓ π_ℓ(y) μ_ℓ(x)   ``routing.log_class_probabilities``  torch; torch
@@ -22,7 +22,7 @@ the same on numbers           N(y; m_ℓ, v_ℓ)               ``gaussian.*``, `
 linear models in leaves       θ_ℓ = Σ of parts on a path   ``linear_leaves.*``                  NumPy; NumPy
 alternating (supplement)      N_{ℓ,k} / N_ℓ                ``alternating.hard_responsibilities``  D; torch
 steepness (3.2, 4.1)          γ                            ``annealing.*``                      –
-spatial regularisation (15)   λ βᵀMβ                       ``penalties.roughness``              A; E
+spatial regularisation (15)   λ βᵀMβ                       ``penalties.spatial_penalty``        A; E
 l1 of groups of features      Σ_g √size_g ‖β_g‖            ``penalties.group_threshold``        A; torch
 noise on the inputs           γ / √(1 + (π/8) γ² σ² βᵀSβ)  ``noise.*``                          A; E, torch
 information gain (16–19)      H_ℓ, Σ N_ℓ/N H_ℓ             ``gain.*``, ``targets.gain``         NumPy; NumPy

@@ -7,7 +7,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from crisptree.equations.routing import log_turns
+from crisptree.equations.routing import log_branch_probabilities
 from crisptree.structure import TreeStructure
 
 
@@ -46,5 +46,5 @@ def split_loss(scores: Tensor, left_masses: Tensor, right_masses: Tensor, steepn
     One weighted logistic regression per split. Where a split has no mass it costs the sample nothing.
     Where H comes from the current parameters, its gradient is that of −Σ_n log p(y_n∣x_n) (Fisher's identity).
     """
-    log_left, log_right = log_turns(scores, steepness)
+    log_left, log_right = log_branch_probabilities(scores, steepness)
     return -(left_masses * log_left + right_masses * log_right).sum()

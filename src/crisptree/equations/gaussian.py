@@ -40,7 +40,7 @@ OWN_SHARE = 0.5
 """How much a leaf's variance is its own while a tree trains."""
 
 
-def drawn_variance(variance: Any, weight: Any) -> Any:
+def pooled_variance(variance: Any, weight: Any) -> Any:
     """½ v_ℓ + ½ Σ_ℓ N_ℓ v_ℓ / Σ_ℓ N_ℓ: between leaves with variances of their own and a squared error for all.
 
     With its own variance alone, a leaf of quiet rows pushes all others away; with one for all, none can be quiet.

@@ -48,7 +48,7 @@ def group_threshold(weights: Tensor, threshold: Tensor, members: Tensor) -> Tens
     return weights * norms / (norms + threshold).clamp_min(least)
 
 
-def roughness(weights: Tensor, image_shape: tuple[int, ...]) -> Tensor:
+def spatial_penalty(weights: Tensor, image_shape: tuple[int, ...]) -> Tensor:
     """β_iᵀ M β_i = Σ over neighbouring pixels of (β_{i,a} − β_{i,b})², of every split.  → (n_splits,)
 
     M is ``grid_laplacian(image_shape)``; weights are (n_splits, h·w) or (n_splits, h·w·channels) and channels
@@ -62,7 +62,7 @@ def roughness(weights: Tensor, image_shape: tuple[int, ...]) -> Tensor:
 def grid_laplacian(image_shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
     """M of the pixel grid: M_aa is the number of neighbours, M_ab = −1 for neighbours, 0 elsewhere.
 
-    Neighbours are the pixels above, below, left and right. The definition that ``roughness`` is held to.
+    Neighbours are the pixels above, below, left and right. The definition that ``spatial_penalty`` is held to.
     """
     height, width = image_shape[:2]
     channels = image_shape[2] if len(image_shape) == 3 else 1

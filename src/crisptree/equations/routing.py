@@ -17,7 +17,7 @@ def goes_right(scores: Tensor) -> Tensor:
     return scores > 0
 
 
-def log_turns(scores: Tensor, steepness: float | Tensor) -> tuple[Tensor, Tensor]:
+def log_branch_probabilities(scores: Tensor, steepness: float | Tensor) -> tuple[Tensor, Tensor]:
     """log(1 − σ(γ f)) and log σ(γ f): the probabilistic turns left and right, the shape of ``scores``."""
     steep = steepness * scores
     return logsigmoid(-steep), logsigmoid(steep)
@@ -28,7 +28,7 @@ def log_path_probabilities(scores: Tensor, structure: TreeStructure, steepness: 
 
     Goes down level by level: a child's value is its parent's plus one turn, so the cost is n × splits.
     """
-    log_left, log_right = log_turns(scores, steepness)
+    log_left, log_right = log_branch_probabilities(scores, steepness)
     reached = scores.new_zeros(len(scores), 1)
     if structure.n_splits == 0:
         return reached

@@ -1,12 +1,13 @@
-"""What all estimators of one tree can do once they are fitted."""
+"""Bases of the estimators: what all of them share, and what those of one tree share."""
 
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -14,100 +15,219 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from crisptree.data.sparse import SparseRows
+from crisptree.data.validation import InputSchema, check_rows
 from crisptree.encoding.containers import materialize, reorder_columns
-from crisptree.estimators.parameters import check_argument
+from crisptree.estimators.loading import GREEDY, TREE, ReadTrees, register, sections_of
 from crisptree.inference import CrispTree, FlatTree, routing
-from crisptree.inference.pruning import PruningPath, cost_complexity_path, prune, truncate
-from crisptree.targets.encoding import TargetEncoding
+from crisptree.inference.pruning import PruningPath, cost_complexity_path
+from crisptree.inference.pruning import prune as prune_tree
+from crisptree.inference.pruning import truncate as truncate_tree
+from crisptree.parameters.estimators import check_argument
+from crisptree.persistence.model_file import ModelFile, ModelFileError, Sections, write
+from crisptree.pipeline.capabilities import violations
+from crisptree.targets.base import TargetEncoding
 
 if TYPE_CHECKING:
+    from crisptree.encoding.preprocessing import Preprocessing
     from crisptree.encoding.table_encoder import TableEncoder
+    from crisptree.learning.fitting import Fitted as FittedTrees
     from crisptree.learning.history import EpochRecord
-    from crisptree.persistence.model_file import Sections
 
 
-class KnowsColumns:
-    """An estimator that remembers what the columns of its training were called, and what y was."""
+class Estimator(BaseEstimator, ABC):
+    """Base of all estimators: columns of the training rows, guard of a fit, model files."""
 
     ENCODING: ClassVar[type[TargetEncoding]]
-    """What y is; nothing else in an estimator depends on it."""
+    """Encoding of y; nothing else in an estimator depends on what y is."""
+
+    MODEL: ClassVar[str]
+    """Fitted attribute that holds the trees."""
+
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
+    image_shape_: tuple[int, ...] | None
+    column_labels_: list[Any]
+    target_name_: str
+    encoder_: TableEncoder
+    preprocessing_: Preprocessing
+    history_: list[EpochRecord]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        register(cls)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, self.MODEL)
+
+    @contextmanager
+    def _fitting(self, *, anew: bool = True) -> Iterator[Self]:
+        """Provide a copy to fit, whose fitted attributes replace those of this estimator at the end, in one moment.
+
+        Until then this one predicts as before: if the fit fails or is interrupted, and for other threads. ``anew``
+        drops the fitted attributes of the copy first, but for the preprocessing of rows that were encoded before the
+        fit. Every public method that trains runs in here.
+        """
+        twin = copy.copy(self)
+        if anew:
+            for name in self._fitted_attributes().keys() - {"preprocessing_"}:
+                delattr(twin, name)
+        with training_context():
+            yield twin
+        fitted = twin._fitted_attributes()
+        if anew:
+            fitted.pop("preprocessing_", None)
+        self.__dict__ = {name: value for name, value in vars(self).items() if not _is_fitted(name)} | fitted
+
+    def _fitted_attributes(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if _is_fitted(name)}
 
     def _fitted_encoding(self, tree: CrispTree) -> TargetEncoding:
-        """The encoding of y that a tree of this estimator was trained with."""
-        return self.ENCODING.of_fitted(self.__dict__, tree)
+        """Return the encoding of y that a tree of this estimator was trained with."""
+        return self.ENCODING.of_fitted(vars(self), tree)
 
-    def _keep_encoding(self, encoding: TargetEncoding) -> None:
-        self.__dict__.update(encoding.attributes)
+    def _set_encoding(self, encoding: TargetEncoding) -> None:
+        """Set the fitted attributes that describe y."""
+        for name, value in encoding.attributes.items():
+            setattr(self, name, value)
 
     def in_training_order(self, X: Any) -> Any:
-        """X in memory; a DataFrame whose columns have labels that are no text in the order of training."""
-        return reorder_columns(materialize(X), self.__dict__.get("column_labels_"))
+        """Return X in memory; columns of a DataFrame whose labels are no text in the order of training."""
+        return reorder_columns(materialize(X), self.input_schema.column_labels)
+
+    @property
+    def input_schema(self) -> InputSchema:
+        """Columns of the training rows."""
+        return InputSchema(
+            getattr(self, "n_features_in_", 0),
+            getattr(self, "feature_names_in_", None),
+            getattr(self, "column_labels_", None),
+            getattr(self, "image_shape_", None),
+            getattr(self, "encoder_", None),
+            getattr(self, "preprocessing_", None),
+            getattr(self, "target_name_", None),
+        )
+
+    def set_input_schema(self, schema: InputSchema) -> None:
+        """Set the fitted attributes that describe the columns of the training rows."""
+        self.n_features_in_, self.image_shape_ = schema.n_features, schema.image_shape
+        learned = {
+            "feature_names_in_": schema.feature_names,
+            "column_labels_": schema.column_labels,
+            "encoder_": schema.encoder,
+            "target_name_": schema.target_name,
+        }
+        for name, value in learned.items():
+            if value is not None:
+                setattr(self, name, value)
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def check_rows(self, X: Any) -> npt.NDArray[np.float32] | SparseRows:
+        """Check rows that a fitted model is to predict: finite float32 numbers with the columns of the training."""
+        rows = check_rows(X, self.input_schema, self)
+        if isinstance(rows, SparseRows) and not isinstance(getattr(self, "tree_", None), FlatTree | None):
+            raise ValueError(
+                "X must be dense for a tree whose splits are modules, which see whole rows; got sparse rows. "
+                "Give X.toarray(), a part of the rows at a time where there are many."
+            )
+        return rows
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted estimator to a file that ``crisptree.load`` reads."""
+        write(path, self._sections())
+
+    def _sections(self) -> Sections:
+        """Return what a model file keeps of the fitted estimator."""
+        check_is_fitted(self)
+        return sections_of(self)
+
+    @abstractmethod
+    def _named_trees(self) -> dict[str, CrispTree]:
+        """Return all trees by the names of their sections in a model file."""
+
+    def _extra_header(self) -> dict[str, Any]:
+        """Return what the header of a model file says of this kind of estimator alone."""
+        return {}
+
+    @abstractmethod
+    def _restore_trees(self, file: ModelFile, read: ReadTrees) -> CrispTree:
+        """Set the fitted attributes that depend on the trees of a model file; return a tree that takes its rows."""
 
 
-class TreeEstimator(KnowsColumns, BaseEstimator):
-    """A fitted tree, and the one before finetuning."""
+def set_row_tags(tags: Any, parameters: Mapping[str, Any]) -> Any:
+    """Set what scikit-learn's tags say of X for an estimator of rows with these parameters."""
+    takes_tables = parameters["categorical_features"] is not None
+    tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes_tables
+    tags.input_tags.sparse = not any(violations(parameters, rows="sparse"))
+    return tags
 
-    FITTED: ClassVar[tuple[str, ...]] = ("tree_", "greedy_tree_", "history_", "best_iteration_", "classes_")
-    """What a fit leaves behind, and the next one forgets first."""
+
+@contextmanager
+def training_context() -> Iterator[None]:
+    """Train inside: with torch on one thread, and with underflow ignored.
+
+    Probabilities far below the largest and scaled values that underflow are 0, as they should be.
+    """
+    from crisptree.threads import one_thread
+
+    with one_thread(), np.errstate(under="ignore"):
+        yield
+
+
+class TreeEstimator(Estimator):
+    """Estimator of one tree, and the one before finetuning."""
+
+    MODEL = "tree_"
 
     tree_: CrispTree
     greedy_tree_: CrispTree
-    image_shape_: tuple[int, ...] | None
-    n_features_in_: int
-    feature_names_in_: npt.NDArray[Any]
-    encoder_: TableEncoder
-    history_: list[EpochRecord]
     best_iteration_: int
-    target_name_: str
-    column_labels_: list[Any]
 
-    @contextmanager
-    def _fitting(self) -> Iterator[Self]:
-        """A twin to fit. What it has learned becomes this estimator's own in one moment, and nothing does if it fails.
+    def _set_fitted(self, fitted: FittedTrees) -> None:
+        """Set the fitted attributes of a trained tree."""
+        self.tree_, self.greedy_tree_ = fitted.tree, fitted.greedy
+        if fitted.best_iteration is not None:
+            self.best_iteration_ = fitted.best_iteration
 
-        Until then this one answers as before, whether the fit is interrupted or other threads ask it meanwhile. Every
-        public method that trains runs in here, and so does every call of torch that it makes: on one thread, see there.
-        """
-        from crisptree.one_thread import one_thread
+    def _named_trees(self) -> dict[str, CrispTree]:
+        return {TREE: self.tree_, GREEDY: self.greedy_tree_}
 
-        twin = copy.copy(self)
-        # What underflows in training is 0, as it should be: probabilities far below the largest, and scaled values.
-        with one_thread(), np.errstate(under="ignore"):
-            yield twin
-        own = {name: value for name, value in self.__dict__.items() if not _is_learned(name)}
-        self.__dict__ = own | {name: value for name, value in twin.__dict__.items() if _is_learned(name)}
+    def _restore_trees(self, file: ModelFile, read: ReadTrees) -> CrispTree:
+        trees = read([TREE, *([GREEDY] if GREEDY in file.sections else [])])
+        self.tree_, self.greedy_tree_ = trees[TREE], trees.get(GREEDY, trees[TREE])
+        if self.greedy_tree_.n_features != self.tree_.n_features:
+            raise ModelFileError(f"{file.path} holds two trees for rows of different widths, which cannot be.")
+        return self.tree_
 
-    def _forget(self) -> None:
-        """Let go of what an earlier fit has left."""
-        for name in self.FITTED:
-            self.__dict__.pop(name, None)
+    @property
+    def _leaf_prior(self) -> float:
+        prior: float = self.flat_parameters()["leaf_prior"]
+        return prior
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "tree_")
-
-    def greedy(self) -> Self:
+    def before_finetuning(self) -> Self:
         """The fitted estimator as it was before finetuning: it predicts with ``greedy_tree_``."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         twin = copy.copy(self)
         twin.tree_ = self.greedy_tree_
         return twin
 
-    def cut(self, depth: int) -> Self:
+    def truncate(self, depth: int) -> Self:
         """The fitted estimator with its trees cut at a depth, their leaf tables counted on the training rows.
 
         Where there is a ``warm_start``, the next ``fit`` of what is returned finetunes the cut ``greedy_tree_``.
         """
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         check_argument("depth", depth)
         twin = copy.copy(self)
         twin.max_depth = int(depth)
         twin.tree_, twin.greedy_tree_ = (
-            truncate(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_)
+            truncate_tree(tree, depth, self._leaf_prior) for tree in (self.tree_, self.greedy_tree_)
         )
         return twin
 
     def ccp_path(self) -> PruningPath:
-        """The prices of a leaf at which ``pruned`` takes splits away, and the leaves that are left.
+        """The prices of a leaf at which ``prune`` takes splits away, and the leaves that are left.
 
         Returns
         -------
@@ -122,88 +242,49 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         >>> path = model.ccp_path()
         >>> path.leaves.tolist()
         [3, 2, 1]
-        >>> model.pruned(path.alphas[1]).get_n_leaves()
+        >>> model.prune(path.alphas[1]).get_n_leaves()
         2
         """
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         return cost_complexity_path(self.tree_)
 
-    def pruned(self, alpha: float) -> Self:
+    def prune(self, alpha: float) -> Self:
         """The fitted estimator with the smallest tree of least impurity plus ``alpha`` times the number of leaves.
 
         Leaf tables are counted on the training rows, and shrunk if they were before; ``greedy_tree_`` stays as it is.
         """
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         check_argument("alpha", alpha)
         twin = copy.copy(self)
-        twin.tree_ = prune(self.tree_, alpha, self.leaf_prior)
+        twin.tree_ = prune_tree(self.tree_, alpha, self._leaf_prior)
         return twin
 
     @property
     def shrinkage_(self) -> float:
         """How strongly the tables of ``tree_`` are shrunk: λ, also where ``shrinkage="auto"`` chose it."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         return self.tree_.statistics.shrinkage or 0.0
 
     def get_depth(self) -> int:
         """The largest number of splits that a row may visit."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         return self.tree_.structure.depth
 
     def get_n_leaves(self) -> int:
         """The number of leaves."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         return self.tree_.structure.n_leaves
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted estimator to a file that ``crisptree.load`` reads."""
-        check_is_fitted(self, "tree_")
-        from crisptree.estimators.loading import save
 
-        save(self, path)
-
-    def _sections(self) -> Sections:
-        """All that a file keeps of it, for other forms than our own."""
-        check_is_fitted(self, "tree_")
-        from crisptree.estimators.loading import sections_of
-
-        return sections_of(self)
-
-
-class Checkpoints(NamedTuple):
-    """Where a fit keeps what it has done, every so many seconds, and whether it goes on from what is there."""
-
-    folder: str | PathLike[str] | None = None
-    every: float = 60.0
-    resume: bool = False
-
-    @contextmanager
-    def kept(self, parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> Iterator[int]:
-        """Inside, trainings are kept, if there is a folder; the seed of the fit, which may be that of a checkpoint."""
-        every = self.every
-        if isinstance(every, bool) or not isinstance(every, int | float) or not 0 <= every < float("inf"):
-            raise ValueError(f"`checkpoint_every` must be seconds, 0 or more; got {every!r}.")
-        check_argument("resume", self.resume)
-        if self.folder is None:
-            if self.resume:
-                raise ValueError("`resume` must come with `checkpoint`, the folder to go on from; got none.")
-            yield seed
-            return
-        from crisptree.estimators.checkpoints import keeping_checkpoints
-
-        with keeping_checkpoints(self.folder, every, self.resume, parameters, data, seed) as own_seed:
-            yield own_seed
-
-
-def _is_learned(name: str) -> bool:
-    """Whether an attribute comes from a fit, by scikit-learn's rule for names."""
+def _is_fitted(name: str) -> bool:
+    """Return True for the name of a fitted attribute, by scikit-learn's rule."""
     return name.endswith("_") and not name.startswith("_")
 
 
 def fast_leaves(tree: CrispTree | None, X: Any, n_jobs: int | None, *, has_names: bool) -> npt.NDArray[np.int64] | None:
-    """The leaves of a plain array of the right width, checked for finite values while it is routed.
+    """Route a plain array of the right width, checked for finite values on the way.
 
-    None for anything else, or where a check fails: the generic way then raises scikit-learn's own error.
+    Return None for anything else, or where a check fails: the generic way then raises scikit-learn's own error.
     """
     if not isinstance(tree, FlatTree) or has_names or not is_plain(X, tree.n_features):
         return None
@@ -211,10 +292,8 @@ def fast_leaves(tree: CrispTree | None, X: Any, n_jobs: int | None, *, has_names
     return routing.route_array(tree, X, n_jobs=n_jobs, check_finite=check_finite)
 
 
-def is_plain(X: Any, n_features: int, known: Mapping[str, Any] | None = None) -> bool:
-    """Whether X is floats or bytes of the right width, with some rows, for a model without names or an encoder."""
+def is_plain(X: Any, n_features: int) -> TypeGuard[npt.NDArray[np.floating[Any]]]:
+    """Return True for rows of floats or bytes of the right width, at least one."""
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in routing.TYPES:
         return False
-    if X.shape[1] != n_features or not len(X):
-        return False
-    return known is None or not ("feature_names_in_" in known or "encoder_" in known)
+    return X.shape[1] == n_features and len(X) > 0

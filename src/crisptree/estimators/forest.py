@@ -9,18 +9,18 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.estimators import validation as checks
 from crisptree.estimators.classifier import CrispTreeClassifier
 from crisptree.estimators.forest_base import ForestEstimator
-from crisptree.estimators.parameters import ForestParameters
+from crisptree.parameters.estimators import ForestClassifierParameters
+from crisptree.pipeline import validation as checks
 from crisptree.targets.classification import ClassEncoding
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.estimators.fitting_forest import OutOfBag
+    from crisptree.pipeline.forests import OutOfBag
 
 
-class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
+class CrispForestClassifier(ClassifierMixin, ForestClassifierParameters, ForestEstimator):
     """Many crisp trees on rows drawn by chance, which predict by the mean of their leaves.
 
     Each tree is trained as ``CrispTreeClassifier`` trains one, on rows drawn by chance; how strongly they are
@@ -29,31 +29,7 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
 
     Parameters
     ----------
-    n_estimators : int or "auto", default=25
-        How many trees. "auto" adds ten at a time, up to a hundred, until the last ten were no gain on the rows that
-        they have not seen (by more than the gain's standard error); that needs rows which are left out.
-    bootstrap : bool, "balanced" or "auto", default="auto"
-        Draw rows with replacement; False draws them without, and without ``max_samples`` takes all. "balanced"
-        draws as many rows of every class. "auto" is True, but for images without ``max_samples``, of which every
-        tree sees four fifths. What is drawn are weights: no row is copied.
-    max_samples : int, float or None, default=None
-        How many rows are drawn for a tree, or what share of them; None draws as many as there are, but for images
-        where ``bootstrap`` is "auto".
-    max_features : int, float, "sqrt", "auto" or None, default="auto"
-        How many features a split may have, drawn for each split, or what share of them; None lets it have all. "auto"
-        lets hyperplanes have all, thresholds that compete too, and CART's (grow="axis_aligned") the square root of
-        their number, unless the fit finds others better. Hyperplanes that are finetuned from CART's have all again.
-        Only for splits that are found one by one: other growth, and split modules, refuse a number.
-    max_depth : int, "auto" or None, default="auto"
-        The largest number of splits on a path. "auto" is 14 for hyperplanes, and no bound for thresholds.
-    random_state : int, RandomState or None, default=None
-        Makes the fit repeatable. A tree follows from this and from its number alone.
-    warm_start : bool, default=False
-        Let the next ``fit`` on the same rows add trees, up to ``n_estimators``, to those that there are.
-    **tree_parameters
-        All others are those of ``CrispTreeClassifier`` and mean the same for each tree. Those that say "auto" are
-        chosen once, by small forests on rows that are held out. ``early_stopping`` needs ``validation`` rows,
-        ``prune`` and ``shrinkage`` need numbers.
+    {parameters}
 
     Attributes
     ----------
@@ -68,12 +44,12 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         tree sees all rows.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         The class probabilities by those trees; not numbers for a row that all trees have seen or that weighs nothing.
-    chosen_ : dict
+    best_params_ : dict
         What the fit chose for the parameters that say "auto".
     best_iteration_ : ndarray of shape (n_trees,)
         With ``early_stopping`` only: of every tree of the last ``fit`` the number of the finetuning epoch that is kept;
         0 for the greedy tree.
-    path_ : list of Trial
+    cv_results_ : list of Trial
         All candidates that were compared for that, with their scores on held-out rows.
     image_shape_, encoder_, n_features_in_, feature_names_in_, history_
         As those of ``CrispTreeClassifier``; ``history_`` has the growth of all trees, then each tree's finetuning.
@@ -90,20 +66,19 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
     """
 
     ENCODING = ClassEncoding
-    FITTED = (*ForestEstimator.FITTED, "classes_", "oob_decision_function_")
     SCORE = ("accuracy", ".2%")
 
     classes_: npt.NDArray[Any]
     oob_decision_function_: npt.NDArray[np.float64]
 
-    def _take_up_unseen(self, judge: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
+    def _set_out_of_bag(self, out_of_bag: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
         self.oob_decision_function_ = np.full((len(kept), len(self.classes_)), np.nan)
-        self.oob_decision_function_[kept] = judge.values
+        self.oob_decision_function_[kept] = out_of_bag.values
 
     def predict(self, X: MatrixLike) -> npt.NDArray[Any]:
         """The class of the highest mean probability.  (n, n_features) → (n,)"""
         values = self._values(X)
-        return self.classes_[self.forest_.meaning.answers(values)]
+        return self.classes_[self.forest_.target.predict(values)]
 
     def predict_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """The mean of the trees' probabilities.  (n, n_features) → (n, n_classes)"""
@@ -116,7 +91,7 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
 
     def soft_predict_proba(self, X: MatrixLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
         """The mean of what the probabilistic trees say, which visit every leaf; for study."""
-        check_is_fitted(self, "forest_")
+        check_is_fitted(self)
         return np.mean([tree.soft_predict_proba(X, steepness) for tree in self.estimators_], axis=0)
 
     def _difference(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:
@@ -155,8 +130,8 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         >>> forest.tree(2).get_depth()
         2
         """
-        check_is_fitted(self, "forest_")
-        return cast(CrispTreeClassifier, self._as_tree(CrispTreeClassifier, number))
+        check_is_fitted(self)
+        return self._as_tree(CrispTreeClassifier, number)
 
     def to_tree(self, X: MatrixLike, y: ArrayLike | None = None, **options: Any) -> CrispTreeClassifier:
         """One tree that answers as the forest does, distilled on rows; see ``CrispTreeClassifier.distill``.
@@ -181,8 +156,4 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         >>> bool((tree.predict(X) == forest.predict(X)).mean() > 0.9)
         True
         """
-        check_is_fitted(self, "forest_")
-        own = {name: options.pop(name) for name in list(options) if name in CrispTreeClassifier.PARAMETERS}
-        shared = {name: getattr(self, name) for name in ("random_state", "device", "n_jobs", "categorical")}
-        tree = CrispTreeClassifier(**shared | {"image_shape": self.image_shape_} | own)
-        return tree.distill(self, X, y, **options)
+        return cast(CrispTreeClassifier, self._distill(CrispTreeClassifier, X, y, options))

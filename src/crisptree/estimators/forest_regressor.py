@@ -10,38 +10,26 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.estimators import validation as checks
 from crisptree.estimators.forest_base import ForestEstimator
-from crisptree.estimators.parameters import NumberForestParameters, check_argument
 from crisptree.estimators.regressor import CrispTreeRegressor, check_reference_rows
 from crisptree.inference.quantiles import forest_quantiles
+from crisptree.parameters.estimators import ForestRegressorParameters, check_argument
 from crisptree.targets.regression import RegressionEncoding
 from crisptree.tensors import detach
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.estimators.fitting_forest import OutOfBag
+    from crisptree.pipeline.forests import OutOfBag
 
 Doubles = npt.NDArray[np.float64]
 
 
-class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimator):
+class CrispForestRegressor(RegressorMixin, ForestRegressorParameters, ForestEstimator):
     """Many crisp trees of numbers on rows drawn by chance, which predict the mean of their leaves' means.
 
     Parameters
     ----------
-    n_estimators, max_samples, max_features, max_depth, random_state, warm_start
-        As those of ``CrispForestClassifier``; the depth "auto" is 8 for hyperplanes.
-    split : {"auto", "oblique", "axis", "mixed", "conv"} or callable, default="auto"
-        What a split asks, as in ``CrispTreeRegressor``. "mixed" has hyperplanes and thresholds in turn: every second
-        tree is CART's, grown on all features until its leaves are pure unless ``max_features`` and ``max_depth`` say
-        otherwise. "auto" takes it, with sharp hyperplanes, unless another forest is better beyond chance.
-    bootstrap : bool or "auto", default="auto"
-        Draw rows with replacement; False draws them without, and without ``max_samples`` takes all. "auto" is True,
-        but for images without ``max_samples``, of which every tree sees four fifths.
-    **tree_parameters
-        All others are those of ``CrispTreeRegressor`` and mean the same for each tree. Those that say "auto" are
-        chosen once, by small forests on rows that are held out.
+    {parameters}
 
     Attributes
     ----------
@@ -56,7 +44,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         none where every tree sees all rows.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         What those trees predict; not numbers for a row that all trees have seen or that weighs nothing.
-    chosen_, path_, best_iteration_, image_shape_, encoder_, n_features_in_, feature_names_in_, history_
+    best_params_, cv_results_, best_iteration_, image_shape_, encoder_, n_features_in_, feature_names_in_, history_
         As those of ``CrispForestClassifier``.
 
     Examples
@@ -65,22 +53,21 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     >>> from crisptree import CrispForestRegressor
     >>> X, y = load_diabetes(return_X_y=True)
     >>> forest = CrispForestRegressor(
-    ...     n_estimators=5, split="oblique", input_noise=0.7, l1=0.0, max_depth=3, epochs=5, random_state=0
+    ...     n_estimators=5, split="oblique", input_noise=0.7, l1=0.0, max_depth=3, random_state=0
     ... ).fit(X, y)
     >>> len(forest), bool(forest.oob_score_ > 0.3)
     (5, True)
     """
 
     ENCODING = RegressionEncoding
-    FITTED = (*ForestEstimator.FITTED, "n_outputs_", "oob_prediction_")
     SCORE = ("R²", ".3f")
 
     n_outputs_: int
     oob_prediction_: Doubles
 
-    def _take_up_unseen(self, judge: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
+    def _set_out_of_bag(self, out_of_bag: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
         means = np.full((len(kept), self.n_outputs_), np.nan)
-        means[kept] = judge.values[:, : self.n_outputs_]
+        means[kept] = out_of_bag.values[:, : self.n_outputs_]
         self.oob_prediction_ = self._flat(means)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -96,7 +83,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
 
     def soft_predict(self, X: MatrixLike, steepness: float | None = None) -> Doubles:
         """The mean of what the probabilistic trees predict, which visit every leaf; for study."""
-        check_is_fitted(self, "forest_")
+        check_is_fitted(self)
         return np.asarray(np.mean([tree.soft_predict(X, steepness) for tree in self.estimators_], axis=0))
 
     @np.errstate(under="ignore")  # the square of a tiny spread is 0
@@ -105,8 +92,8 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
 
         It is that of the mixture of their normal distributions: what the leaves leave open, and how far they differ.
         """
-        check_is_fitted(self, "forest_")
-        rows = checks.check_rows(self, X)
+        check_is_fitted(self)
+        rows = self.check_rows(X)
         leaves = self.forest_.leaves(rows, self.n_jobs)
         assert leaves is not None
         n, k = len(self.forest_), self.n_outputs_
@@ -173,8 +160,8 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
 
     def tree(self, number: int) -> CrispTreeRegressor:
         """One of the trees as a fitted ``CrispTreeRegressor``."""
-        check_is_fitted(self, "forest_")
-        return cast(CrispTreeRegressor, self._as_tree(CrispTreeRegressor, number))
+        check_is_fitted(self)
+        return self._as_tree(CrispTreeRegressor, number)
 
     def to_tree(self, X: MatrixLike, y: ArrayLike | None = None, **options: Any) -> CrispTreeRegressor:
         """One tree that answers as the forest does, distilled on rows; see ``CrispTreeRegressor.distill``.
@@ -188,11 +175,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         **options
             Parameters of the tree, such as ``max_depth``, and arguments of ``distill``, such as ``copies``.
         """
-        check_is_fitted(self, "forest_")
-        own = {name: options.pop(name) for name in list(options) if name in CrispTreeRegressor.PARAMETERS}
-        shared = {name: getattr(self, name) for name in ("random_state", "device", "n_jobs", "categorical")}
-        tree = CrispTreeRegressor(**shared | {"image_shape": self.image_shape_} | own)
-        return tree.distill(self, X, y, **options)
+        return cast(CrispTreeRegressor, self._distill(CrispTreeRegressor, X, y, options))
 
     def _flat(self, values: Doubles) -> Doubles:
         """One number per row where there is one output."""

@@ -1,106 +1,121 @@
-"""Estimators to model files and back: a file gives trees, the trees and the file's header give an estimator."""
+"""Model files of estimators: header, trees and preprocessing to sections and back.
+
+This module knows no estimator: a class registers itself by its name, and sets its own attributes from the sections.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.data.images import WindowView
+from crisptree.data.validation import InputSchema, check_image_shape
 from crisptree.encoding.errors import TableError
 from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.encoding.table_encoder import TableEncoder
-from crisptree.estimators.base import TreeEstimator
-from crisptree.estimators.capabilities import check_parameters
-from crisptree.estimators.classifier import CrispTreeClassifier
-from crisptree.estimators.forest import CrispForestClassifier
-from crisptree.estimators.forest_base import ForestEstimator
-from crisptree.estimators.forest_regressor import CrispForestRegressor
-from crisptree.estimators.parameters import MOST_TREES, NEVER, Parameter, check_argument
-from crisptree.estimators.pixel_targets import check_window_reach
-from crisptree.estimators.pixels import CrispPixelRegressor, CrispSegmenter, PixelEstimator, seen_channels
-from crisptree.estimators.regressor import CrispTreeRegressor
-from crisptree.estimators.validation import check_image_shape, take_up_encoder
 from crisptree.files import reading
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.forest import CrispForest
+from crisptree.parameters.declaration import NEVER, Parameter
+from crisptree.parameters.estimators import RENAMED, check_argument
 from crisptree.persistence.model_file import (
     ModelFile,
     ModelFileError,
     Section,
     Sections,
-    check_channels,
     check_labels,
     read,
-    write,
 )
-from crisptree.persistence.trees import SHARED as ESTIMATOR
-from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
+from crisptree.persistence.trees import SHARED, known_sections, trees_from_file, trees_to_sections
+from crisptree.pipeline.capabilities import check_parameters
 from crisptree.targets.labels import LABEL_TYPES, check_utf8, label_type
-from crisptree.targets.regression import MAX_VALUE
+from crisptree.targets.regression import MAX_VALUE, RegressionEncoding
+
+if TYPE_CHECKING:
+    from crisptree.estimators.base import Estimator
+    from crisptree.estimators.classifier import CrispTreeClassifier
+    from crisptree.estimators.forest import CrispForestClassifier
+    from crisptree.estimators.forest_regressor import CrispForestRegressor
+    from crisptree.estimators.pixels import CrispPixelRegressor, CrispSegmenter
+    from crisptree.estimators.regressor import CrispTreeRegressor
+
+    PublicEstimator: TypeAlias = (
+        CrispTreeClassifier
+        | CrispTreeRegressor
+        | CrispForestClassifier
+        | CrispForestRegressor
+        | CrispSegmenter
+        | CrispPixelRegressor
+    )
+
+ESTIMATOR = SHARED
+"""Section of the header."""
 
 TREE, GREEDY, STAGE, MEMBER = "tree", "greedy", "stage", "member"
-"""The tree that predicts, the one before finetuning, and with their numbers those of earlier stages of pixels and
-those of a forest."""
+"""Sections of the tree that predicts, of the one before finetuning and, with their numbers, of the trees of earlier
+stages of pixels and of a forest."""
 
 PREPROCESSING = "preprocessing"
-"""What is done to a table before the tree sees it; whoever has rows of numbers does without."""
+"""Section of the encoding of a table; optional, as rows of numbers need none."""
 
 KNOWN = {ESTIMATOR, PREPROCESSING, *known_sections((TREE, GREEDY, STAGE, MEMBER))}
 
-FORESTS = (CrispForestClassifier, CrispForestRegressor)
-OF_NUMBERS = (CrispTreeRegressor, CrispForestRegressor, CrispPixelRegressor)
-OF_PIXELS = (CrispSegmenter, CrispPixelRegressor)
+REGISTRY: dict[str, type[Estimator]] = {}
+"""Estimators by the names that files call them. A class registers itself when its module is imported."""
 
-Forest = CrispForestClassifier | CrispForestRegressor
-Estimator = CrispTreeClassifier | CrispTreeRegressor | Forest | CrispSegmenter | CrispPixelRegressor
+ReadTrees = Callable[[Iterable[str]], dict[str, CrispTree]]
+"""Read and check the trees of some sections."""
 
-ESTIMATORS: dict[str, type[Estimator]] = {
-    kind.__name__: kind for kind in (CrispTreeClassifier, CrispTreeRegressor, *FORESTS, *OF_PIXELS)
-}
-"""What a file may hold."""
-
-MOST_NUMBERS = 10_000
-"""Outputs of a regressor that a file may name."""
+MAX_OUTPUTS = 10_000
+"""Outputs of a regressor in a file."""
 
 
-def save(estimator: TreeEstimator | ForestEstimator, path: str | PathLike[str]) -> None:
-    """Write a fitted estimator; see ``load``."""
-    write(path, sections_of(estimator))
+def register(cls: type[Estimator]) -> None:
+    """Let files hold estimators of a class."""
+    REGISTRY[cls.__name__] = cls
 
 
-def sections_of(estimator: TreeEstimator | ForestEstimator) -> Sections:
-    """All that a file keeps of a fitted estimator."""
-    known, parameters = estimator.__dict__, estimator.get_params(deep=False)
-    names, preprocessing = known.get("feature_names_in_"), known.get("preprocessing_")
-    if "encoder_" in known:
-        preprocessing = known["encoder_"].preprocessing_
+def find_class(name: Any) -> type[Estimator] | None:
+    """Return the estimator of a name, if it is one of the public names of the package."""
+    import crisptree
+
+    if name not in crisptree.__all__:
+        return None
+    getattr(crisptree, name)  # which imports its module, where it registers itself
+    return REGISTRY.get(name)
+
+
+def sections_of(estimator: Estimator) -> Sections:
+    """Return what a file keeps of a fitted estimator."""
+    schema, parameters = estimator.input_schema, estimator.flat_parameters()
+    names: Sequence[Any] | npt.NDArray[Any] | None = schema.feature_names
+    preprocessing = schema.preprocessing
+    if schema.encoder is not None and preprocessing is not None:
         names = preprocessing.feature_names if preprocessing.named else None  # those that the tree sees
-    sections = trees_to_sections(_named_trees(known), parameters["split"], optional=(GREEDY,))
+    sections = trees_to_sections(estimator._named_trees(), parameters["split"], optional=(GREEDY,))
     header = {
         "class": type(estimator).__name__,
         "parameters": _parameters_to_json(parameters),
         **(
-            {"outputs": known["n_outputs_"]}
-            if "n_outputs_" in known
-            else {"classes": _labels_to_json(known["classes_"])}
+            {"outputs": estimator.n_outputs_}
+            if _is_regressor(estimator)
+            else {"classes": _labels_to_json(estimator.classes_)}
         ),
         "feature_names": None if names is None else [str(name) for name in names],
-        "image_shape": None if estimator.image_shape_ is None else list(estimator.image_shape_),
-        "channels": known.get("channels_"),
+        "image_shape": None if schema.image_shape is None else list(schema.image_shape),
+        "channels": getattr(estimator, "channels_", None),
         "module": sections[TREE].content.pop("module", None) if TREE in sections else None,  # as the first files say
     }
-    if known.get("target_name_"):
-        header["target"] = known["target_name_"]
-    if "forest_" in known:
-        header |= {"trees": len(known["forest_"]), "seed": known["seed_"], "rows": known["n_rows_"]}
-        header["oob_score"] = _finite(known.get("oob_score_"))
-    if known.get("chosen_"):
-        header["chosen"] = _parameters_to_json(known["chosen_"])
+    if schema.target_name:
+        header["target"] = schema.target_name
+    header |= estimator._extra_header()
+    selected = getattr(estimator, "best_params_", {})
+    if selected:
+        header["chosen"] = _parameters_to_json(selected)
     sections[ESTIMATOR] = Section(header)
     if preprocessing is not None:
         content, arrays = preprocessing.section()
@@ -108,19 +123,11 @@ def sections_of(estimator: TreeEstimator | ForestEstimator) -> Sections:
     return sections
 
 
-def _named_trees(known: Mapping[str, Any]) -> dict[str, CrispTree]:
-    """All trees of a fitted estimator by the names of their sections."""
-    if "forest_" in known:
-        return {f"{MEMBER}_{number}": tree for number, tree in enumerate(known["forest_"])}
-    stages = {f"{STAGE}_{number}": tree for number, tree in enumerate(known.get("earlier_trees_", []))}
-    return {TREE: known["tree_"], GREEDY: known["greedy_tree_"], **stages}
+def _is_regressor(estimator: Estimator) -> bool:
+    return estimator.ENCODING is RegressionEncoding
 
 
-def _finite(number: float | None) -> float | None:
-    return number if number is not None and math.isfinite(number) else None
-
-
-def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | None = None) -> Estimator:
+def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | None = None) -> PublicEstimator:
     """Read an estimator that ``save`` wrote; it predicts as before, bit for bit.
 
     A model that was trained on a table with text or missing values, here or on the command line, takes such tables.
@@ -146,75 +153,39 @@ def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | No
         return _estimator(read(path, KNOWN), split, path)
 
 
-def _estimator(file: ModelFile, split: Callable[[tuple[int, ...]], Any] | None, path: str | PathLike[str]) -> Estimator:
+def _estimator(file: ModelFile, split: Callable[[tuple[int, ...]], Any] | None, path: str | PathLike[str]) -> Any:
     header = file.section(ESTIMATOR).content
     model = _unfitted(header, split, path)
-    n_values = _take_up_answers(model, header)
-    if isinstance(model, FORESTS):
-        return _with_forest(model, file, n_values, split)
-    stages = [f"{STAGE}_{number}" for number in range(getattr(model, "stages", 1) - 1)]
-    names = [TREE, *([GREEDY] if GREEDY in file.sections else []), *stages]
-    trees = trees_from_file(file, names, n_values, split)
-    model.tree_, model.greedy_tree_ = trees[TREE], trees.get(GREEDY, trees[TREE])
-    if model.greedy_tree_.n_features != model.tree_.n_features:
-        raise ModelFileError(f"{path} holds two trees for rows of different widths, which cannot be.")
-    for tree in trees.values():
-        _check_target(model, tree, path)
-    model.n_features_in_, model.history_ = model.tree_.n_features, []
-    model.image_shape_ = _image_shape(header.get("image_shape", getattr(model, "image_shape", None)), model.tree_)
-    if isinstance(model, PixelEstimator):
-        _take_up_stages(model, [trees[name] for name in stages], header.get("channels"), path)
+    n_values = _restore_target(model, header)
+
+    def read_trees(names: Iterable[str]) -> dict[str, CrispTree]:
+        trees = trees_from_file(file, names, n_values, split)
+        for tree in trees.values():
+            _check_target(model, tree, path)
+        return trees
+
+    tree = model._restore_trees(file, read_trees)
+    names = header.get("feature_names")
+    schema = InputSchema(
+        tree.n_features,
+        None if names is None else _feature_names(names, tree),
+        image_shape=read_image_shape(file, tree, getattr(model, "image_shape", None)),
+        target_name=header["target"] if isinstance(header.get("target"), str) else None,
+    )
+    model.set_input_schema(schema)
+    model.history_ = []
     if "chosen" in header:
-        model.__dict__["chosen_"] = _chosen(header["chosen"], ESTIMATORS[header["class"]].PARAMETERS)
-    _take_up_names(model, file, model.tree_)
-    return model
-
-
-def _with_forest(model: Forest, file: ModelFile, n_values: int, split: Any) -> Forest:
-    """The forest with its trees, which must all take the same rows."""
-    header = file.section(ESTIMATOR).content
-    numbers = [header.get(name) for name in ("trees", "seed", "rows")]
-    if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in numbers):
-        raise ModelFileError(f"{file.path} must say how many trees, which seed and how many rows; it says {numbers}.")
-    n_trees, model.seed_, model.n_rows_ = (int(one or 0) for one in numbers)
-    if not 0 < n_trees <= MOST_TREES:
-        raise ModelFileError(f"{file.path} must hold 1 to {MOST_TREES:,} trees; it says {n_trees:,}.")
-    trees = trees_from_file(file, (f"{MEMBER}_{number}" for number in range(n_trees)), n_values, split)
-    model.forest_ = CrispForest.of(list(trees.values()))
-    for tree in trees.values():
-        _check_target(model, tree, file.path)
-        if tree.n_features != model.forest_.n_features:
-            raise ModelFileError(f"{file.path} holds trees for rows of different widths, which cannot be.")
-    first = model.forest_.trees[0]
-    model.n_features_in_, model.history_ = first.n_features, []
-    model.image_shape_ = _image_shape(header.get("image_shape"), first)
-    score = header.get("oob_score")
-    if score is not None:
-        if not isinstance(score, float | int) or isinstance(score, bool) or not math.isfinite(score):
-            raise ModelFileError(f"{file.path} must say a finite score out of the bag; it says {score!r}.")
-        model.oob_score_ = float(score)
-    if "chosen" in header:
-        model.__dict__["chosen_"] = _chosen(header["chosen"], type(model).PARAMETERS)
-    _take_up_names(model, file, first)
-    return model
-
-
-def _take_up_names(model: Estimator, file: ModelFile, tree: CrispTree) -> None:
-    """Names of y and of columns, and what is done to a table, where the file has them."""
-    header = file.section(ESTIMATOR).content
-    if isinstance(header.get("target"), str):
-        model.target_name_ = header["target"]
-    if header.get("feature_names") is not None:
-        model.feature_names_in_ = _feature_names(header["feature_names"], tree)
+        model.best_params_ = _selected(header["chosen"], model.declared_parameters())
     if PREPROCESSING in file.sections:
-        _take_up_preprocessing(model, _preprocessing(file, tree))
+        _restore_preprocessing(model, schema, _preprocessing(file, tree))
+    return model
 
 
-def _take_up_answers(model: Estimator, header: dict[str, Any]) -> int:
-    """What the file says of y; how many numbers a leaf has."""
-    if isinstance(model, OF_NUMBERS):
+def _restore_target(model: Any, header: dict[str, Any]) -> int:
+    """Set the fitted attributes that describe y; return the number of values of a leaf."""
+    if _is_regressor(model):
         n_outputs = header.get("outputs")
-        if not isinstance(n_outputs, int) or isinstance(n_outputs, bool) or not 0 < n_outputs <= MOST_NUMBERS:
+        if not isinstance(n_outputs, int) or isinstance(n_outputs, bool) or not 0 < n_outputs <= MAX_OUTPUTS:
             raise ModelFileError(f"the model file must say how many numbers a row has; it says {n_outputs!r}.")
         model.n_outputs_ = n_outputs
         return 2 * n_outputs
@@ -222,13 +193,15 @@ def _take_up_answers(model: Estimator, header: dict[str, Any]) -> int:
     return len(model.classes_)
 
 
-def _check_target(model: Estimator, tree: CrispTree, path: str | PathLike[str]) -> None:
-    """Leaves of numbers belong to regressors, with the units of y, and to nobody else."""
+def _check_target(model: Any, tree: CrispTree, path: str | PathLike[str]) -> None:
+    """Check that leaves are those of the estimator's target, for regression with the units of y."""
     statistics = tree.statistics
-    wanted = "gaussians" if isinstance(model, OF_NUMBERS) else "classes"
-    if tree.target != wanted:
-        raise ModelFileError(f"{path} holds a {type(model).__name__} with leaves of {tree.target!r}, which cannot be.")
-    if isinstance(model, OF_NUMBERS):
+    wanted = "gaussians" if _is_regressor(model) else "classes"
+    if tree.target_name != wanted:
+        raise ModelFileError(
+            f"{path} holds a {type(model).__name__} with leaves of {tree.target_name!r}, which cannot be."
+        )
+    if _is_regressor(model):
         center, unit = statistics.y_center, statistics.y_unit
         if (
             center is None
@@ -246,42 +219,43 @@ def _check_target(model: Estimator, tree: CrispTree, path: str | PathLike[str]) 
 def _is_bounded(tree: CrispTree) -> bool:
     """Whether no finite row of float32 features is predicted an infinite value, or one that has no square."""
     with np.errstate(over="ignore", invalid="ignore"):
-        bounds = [tree.in_units(table) for table in (tree.leaves, tree.statistics.soft_leaves)]
-        if any((np.abs(tree.meaning.told(bound)) > 100 * MAX_VALUE).any() for bound in bounds):
+        bounds = [tree.restore_units(table) for table in (tree.leaves, tree.statistics.soft_leaves)]
+        if any((np.abs(tree.target.independent_outputs(bound)) > 100 * MAX_VALUE).any() for bound in bounds):
             return False
         if isinstance(tree, FlatTree) and tree.linear_weight is not None and tree.linear_bias is not None:
             parts = [tree.linear_bias] if tree.linear_variance is None else [tree.linear_bias, tree.linear_variance]
             if any((np.abs(part) > MAX_VALUE).any() for part in parts):
                 return False
             parts[0] = np.abs(tree.linear_weight).sum(axis=2) * np.finfo(np.float32).max  # of the largest row
-            bounds.append(tree.in_units(np.concatenate(parts, axis=1)))
+            bounds.append(tree.restore_units(np.concatenate(parts, axis=1)))
     return all(bool(np.isfinite(bound).all()) for bound in bounds)
 
 
-def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> Estimator:
-    """The estimator with its parameters, held to their rules."""
+def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> Any:
+    """Make the estimator with its parameters, which must be valid."""
     name, content = header.get("class"), header.get("parameters")
-    if not isinstance(name, str) or name not in ESTIMATORS:
+    cls = find_class(name)
+    if cls is None:
         raise ModelFileError(f"{path} holds a {name!r}, unknown to this version of crisptree. Update it.")
     if not isinstance(content, dict):
         raise ModelFileError("the model file must hold the estimator's parameters; it does not.")
-    declared = ESTIMATORS[name].PARAMETERS
+    declared = cls.declared_parameters()
     before = {name: one.default if one.before is NEVER else one.before for name, one in declared.items()}
     try:
-        given = {name: _parameter_from_json(value) for name, value in content.items()}
+        given = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
         parameters = before | {name: value for name, value in given.items() if name in declared}
         if split is not None:
             parameters["split"] = split
         check_parameters(declared, parameters)
     except (AttributeError, ValueError, TypeError, KeyError, OverflowError) as error:
         raise ModelFileError(f"the model file holds a parameter that cannot be: {error}") from error
-    return ESTIMATORS[name](**parameters)
+    return cls.from_flat(**parameters)
 
 
-def _chosen(content: Any, declared: Mapping[str, Parameter]) -> dict[str, Any]:
-    """What the fit chose, held to the rules of the parameters: a tree that grows on goes on with it."""
+def _selected(content: Any, declared: Mapping[str, Parameter]) -> dict[str, Any]:
+    """Read the values that the fit selected, which must be valid: a warm start goes on with them."""
     try:
-        chosen = {name: _parameter_from_json(value) for name, value in content.items()}
+        chosen = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
         for name, value in chosen.items():
             if rule := declared[name].rule:
                 rule.check(name, value)
@@ -290,30 +264,14 @@ def _chosen(content: Any, declared: Mapping[str, Parameter]) -> dict[str, Any]:
     return chosen
 
 
-def _take_up_stages(model: PixelEstimator, stages: list[CrispTree], channels: Any, path: str | PathLike[str]) -> None:
-    """The channels of images and the trees of its earlier stages, all fitting each other."""
-    check_channels(channels, path)
-    check_window_reach(model.window, model.scales)
-    model.channels_, model.earlier_trees_ = channels, []
-    for tree in stages:
-        if tree.n_features != _window_view(model).n_features:
-            raise ModelFileError(f"{path} holds a stage that looks at other windows than its parameters say.")
-        model.earlier_trees_.append(tree)
-    if model.image_shape_ != _window_view(model).image_shape:
-        raise ModelFileError(f"{path} holds a tree that looks at other windows than its parameters say.")
-    model.looks_at_ = model._looks_at()
-
-
-def _window_view(model: PixelEstimator) -> WindowView:
-    return WindowView(model.window, tuple(model.scales), seen_channels(model))
-
-
-def _take_up_preprocessing(model: Estimator, preprocessing: Preprocessing) -> None:
-    """Let the model take the tables that it was trained on; images and rows of numbers need nothing done to them."""
-    if model.image_shape_ is None and (preprocessing.named or not preprocessing.keeps_numbers):
-        take_up_encoder(model, TableEncoder.of(preprocessing))
-    else:
-        model.__dict__["preprocessing_"] = preprocessing
+def _restore_preprocessing(model: Any, schema: InputSchema, preprocessing: Preprocessing) -> None:
+    """Let the model take the tables that it was trained on; images and rows of numbers are not encoded."""
+    if schema.image_shape is not None or not (preprocessing.named or not preprocessing.keeps_numbers):
+        model.preprocessing_ = preprocessing
+        return
+    encoder = TableEncoder.of(preprocessing)
+    names = getattr(encoder, "feature_names_in_", None)
+    model.set_input_schema(replace(schema, n_features=encoder.n_features_in_, feature_names=names, encoder=encoder))
 
 
 def _preprocessing(file: ModelFile, tree: CrispTree) -> Preprocessing:
@@ -330,7 +288,9 @@ def _preprocessing(file: ModelFile, tree: CrispTree) -> Preprocessing:
     return preprocessing
 
 
-def _image_shape(sides: Any, tree: CrispTree) -> tuple[int, ...] | None:
+def read_image_shape(file: ModelFile, tree: CrispTree, default: Any = None) -> tuple[int, ...] | None:
+    """Read the shape of a row that is an image; old files leave it to the parameter."""
+    sides = file.section(ESTIMATOR).content.get("image_shape", default)
     try:
         check_argument("image_shape", sides)
         shape = None if sides is None else tuple(int(side) for side in sides)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,30 +12,45 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from crisptree.data.images import Canvas, WindowView
-from crisptree.data.windows import Windows
-from crisptree.distributed import check_alone
-from crisptree.estimators import pixel_targets as checks
-from crisptree.estimators.base import Checkpoints, TreeEstimator
-from crisptree.estimators.capabilities import check_parameters
-from crisptree.estimators.parameters import (
+from crisptree.data.images import Canvas, Windows, WindowView
+from crisptree.distributed import check_single_process
+from crisptree.encoding.containers import refuse_batches
+from crisptree.estimators.base import TreeEstimator
+from crisptree.estimators.loading import ESTIMATOR, STAGE, ReadTrees, read_image_shape
+from crisptree.inference import CrispTree
+from crisptree.parameters.estimators import (
     PixelParameters,
     PixelRegressorParameters,
     SegmenterParameters,
     check_argument,
 )
-from crisptree.estimators.pixel_targets import Image, PixelLabels, PixelNumbers, PixelTargets
-from crisptree.estimators.validation import validation_pair
-from crisptree.inference import CrispTree, route_rows
-from crisptree.streams import refuse_batches
+from crisptree.persistence.model_file import ModelFile, ModelFileError, Sections, check_channels
+from crisptree.pipeline.capabilities import check_parameters
+from crisptree.pipeline.checkpoints import Checkpoints
+from crisptree.pipeline.pixels import (
+    Image,
+    Images,
+    KnownPixels,
+    PixelLabels,
+    PixelNumbers,
+    PixelTargets,
+    check_images,
+    check_new_images,
+    check_reach,
+    check_window_reach,
+    leaf_greys,
+    leaf_numbers,
+    n_told,
+    seen_by_last,
+)
+from crisptree.pipeline.validation import draw_seed, validation_pair
 from crisptree.targets.classification import ClassEncoding
 from crisptree.targets.regression import RegressionEncoding
 
 if TYPE_CHECKING:
-    from crisptree.estimators.fitting import Trained
-    from crisptree.persistence.model_file import Sections
+    from crisptree.pipeline.trees import Trained
 
 
 Doubles = npt.NDArray[np.float64]
@@ -46,7 +61,9 @@ SoftAnswers = Callable[[CrispTree, Windows, float | None], npt.NDArray[np.float6
 class PixelEstimator(PixelParameters, TreeEstimator):
     """An estimator of one tree, or one per stage, for the windows around pixels. What y is, its subclasses know."""
 
-    FITTED = (*TreeEstimator.FITTED, "earlier_trees_", "channels_", "image_shape_", "n_features_in_", "looks_at_")
+    channels_: int | None
+    earlier_trees_: list[CrispTree]
+    looks_at_: tuple[int, tuple[int, ...], bool, int]
 
     @abstractmethod
     def _targets(self) -> PixelTargets:
@@ -54,45 +71,57 @@ class PixelEstimator(PixelParameters, TreeEstimator):
 
     def _fit_images(self, images: Any, values: Any, mask: Any, validation: Any, checkpoints: Checkpoints) -> Self:
         """A fit: checks, windows, training; the estimator is as it was if any of it fails."""
-        check_alone("the training on pixels")
+        check_single_process("the training on pixels")
         with self._fitting() as twin:
-            parameters = self.get_params(deep=False)
-            check_parameters(self.PARAMETERS, parameters)
+            parameters = self.training_parameters()
+            check_parameters(self.declared_parameters(), parameters)
             refuse_batches(images, type(self).__name__)
             targets = self._targets()
-            given = self._normalised(checks.check_new_images(images, targets.n_axes(images, values)))
+            given = self._normalised(check_new_images(images, targets.n_axes(images, values)))
             known = targets.read_training(given, values, mask)
             view = self._view(given.channels or 1)
-            checks.check_reach(given, view)
+            check_reach(given, view)
             other = self._checked_validation(validation, given.channels, view, known)
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            from crisptree.estimators.fitting_images import KnownImages, fit_stages
+            seed = draw_seed(self.random_state)
+            from crisptree.pipeline.images import KnownImages, fit_stages
 
             held = None if other is None else KnownImages(*other)
             here = KnownImages(given.images, known)
             data = {f"images and {targets.NOUN}": here, "validation": held}
             with checkpoints.kept(parameters, data, seed) as seed:
                 stages = fit_stages(parameters, here, held, seed)
-            twin._keep(known, given.channels, stages)
+            twin._set_encoding(known.encoding)
+            twin._set_stages(stages, given.channels)
         return self
 
-    def _keep(self, known: checks.KnownPixels, channels: int | None, stages: list[Trained]) -> None:
-        self._forget()
-        self._keep_encoding(known.encoding)
-        self.channels_: int | None = channels
+    def _set_stages(self, stages: list[Trained], channels: int | None) -> None:
+        """Set the fitted attributes of trained stages, of which the last one predicts."""
+        (fitted, _), *_ = reversed(stages)
+        self.channels_, self.earlier_trees_ = channels, [stage.tree for stage, _ in stages[:-1]]
         self.history_ = [record for _, history in stages for record in history]
-        self.earlier_trees_: list[CrispTree] = [fitted.tree for fitted, _ in stages[:-1]]
-        fitted, _ = stages[-1]
-        self.greedy_tree_ = fitted.greedy
-        if fitted.best_iteration is not None:
-            self.best_iteration_ = fitted.best_iteration
-        self._settle_on(fitted.tree)
-
-    def _settle_on(self, tree: CrispTree) -> None:
-        """Take a tree as the last one, and say what it looks at."""
-        self.tree_, self.n_features_in_ = tree, tree.n_features
-        self.looks_at_: tuple[int, tuple[int, ...], bool, int] = self._looks_at()
+        self._set_fitted(fitted)
+        self.n_features_in_, self.looks_at_ = self.tree_.n_features, self._looks_at()
         self.image_shape_ = self._view(seen_channels(self)).image_shape
+
+    def _named_trees(self) -> dict[str, CrispTree]:
+        stages = {f"{STAGE}_{number}": tree for number, tree in enumerate(self.earlier_trees_)}
+        return super()._named_trees() | stages
+
+    def _restore_trees(self, file: ModelFile, read: ReadTrees) -> CrispTree:
+        """Restore the trees of all stages, which must look at the windows that the parameters describe."""
+        super()._restore_trees(file, read)
+        channels = file.section(ESTIMATOR).content.get("channels")
+        check_channels(channels, file.path)
+        check_window_reach(self.window, self.scales)
+        self.channels_, self.earlier_trees_ = channels, []
+        for tree in read(f"{STAGE}_{number}" for number in range(self.stages - 1)).values():
+            if tree.n_features != self._view(seen_channels(self)).n_features:
+                raise ModelFileError(f"{file.path} holds a stage that looks at other windows than its parameters say.")
+            self.earlier_trees_.append(tree)
+        if read_image_shape(file, self.tree_) != self._view(seen_channels(self)).image_shape:
+            raise ModelFileError(f"{file.path} holds a tree that looks at other windows than its parameters say.")
+        self.looks_at_ = self._looks_at()
+        return self.tree_
 
     def _looks_at(self) -> tuple[int, tuple[int, ...], bool, int]:
         scales = tuple(int(scale) for scale in self.scales)
@@ -101,18 +130,18 @@ class PixelEstimator(PixelParameters, TreeEstimator):
     def _view(self, channels: int) -> WindowView:
         return WindowView(*self._looks_at()[:2], channels)
 
-    def _normalised(self, given: checks.Images) -> checks.Images:
+    def _normalised(self, given: Images) -> Images:
         return given.normalised() if self.normalise_images else given
 
     def _checked_validation(
-        self, validation: Any, channels: int | None, view: WindowView, known: checks.KnownPixels
-    ) -> tuple[list[checks.Image], checks.KnownPixels] | None:
+        self, validation: Any, channels: int | None, view: WindowView, known: KnownPixels
+    ) -> tuple[list[Image], KnownPixels] | None:
         if validation is None:
             return None
         targets = self._targets()
         images, values = validation_pair(validation, f"(images, {targets.NOUN})")
-        given = self._normalised(checks.check_images(images, channels))
-        checks.check_reach(given, view)
+        given = self._normalised(check_images(images, channels))
+        check_reach(given, view)
         return given.images, targets.read_validation(given, values, known.encoding)
 
     def apply(self, images: Any) -> Any:
@@ -124,7 +153,7 @@ class PixelEstimator(PixelParameters, TreeEstimator):
 
     def leaf_image(self, images: Any) -> Any:
         """The leaf of every pixel as a grey in [0, 1]: leaves from left to right are equally far apart."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         greys = leaf_greys(self.tree_)
         return self._of_leaves(images, lambda leaves: greys[leaves])
 
@@ -145,16 +174,16 @@ class PixelEstimator(PixelParameters, TreeEstimator):
             results.append(said.reshape(*image.shape[:2], *said.shape[1:]))
         return given.like_given(results)
 
-    def _checked(self, images: Any) -> checks.Images:
+    def _checked(self, images: Any) -> Images:
         self._check_unchanged()
         refuse_batches(images, f"a fitted {type(self).__name__}")
-        given = self._normalised(checks.check_images(images, self.channels_))
-        checks.check_reach(given, self._view(self.channels_ or 1))
+        given = self._normalised(check_images(images, self.channels_))
+        check_reach(given, self._view(self.channels_ or 1))
         return given
 
     def _check_unchanged(self) -> None:
         """Trees look at the windows that they were trained on, and at no others."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         if self._looks_at() != self.looks_at_:
             window, scales, normalised, stages = self.looks_at_
             raise ValueError(
@@ -163,71 +192,23 @@ class PixelEstimator(PixelParameters, TreeEstimator):
                 f"{self.normalise_images} and {self.stages}. Set them back, or fit again."
             )
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted estimator to a file that ``crisptree.load`` reads.
-
-        ``stages`` is there the number of trees, which is less than was asked for where ``StopTraining`` ended the fit.
-        """
-        super(PixelEstimator, self._as_saved()).save(path)
-
     def _sections(self) -> Sections:
-        return super(PixelEstimator, self._as_saved())._sections()
-
-    def _as_saved(self) -> Self:
+        """Return what a model file keeps; ``stages`` is there the number of trees, fewer where the fit was stopped."""
         self._check_unchanged()
         twin = copy.copy(self)
         twin.stages = len(self.earlier_trees_) + 1
-        return twin
+        return super(PixelEstimator, twin)._sections()
 
-    def _seen(self, image: checks.Image) -> checks.Image:
+    def _seen(self, image: Image) -> Image:
         return seen_by_last([*self.earlier_trees_, self.tree_], image, self.window, tuple(self.scales), self.n_jobs)
 
-    def _leaves(self, image: checks.Image) -> Leaves:
+    def _leaves(self, image: Image) -> Leaves:
         return leaf_numbers(self.tree_, self._seen(image), self.window, tuple(self.scales), self.n_jobs)
-
-
-def leaf_greys(tree: CrispTree) -> npt.NDArray[np.float64]:
-    """A grey in [0, 1] for every leaf: from left to right they are equally far apart.  (n_leaves,)"""
-    order = tree.structure.leaves_left_to_right
-    return np.argsort(order) / max(len(order) - 1, 1)
 
 
 def seen_channels(model: PixelEstimator) -> int:
     """The channels that the last tree looks at: those of the images, and what an earlier stage says."""
     return (model.channels_ or 1) + n_told(model.earlier_trees_)
-
-
-def leaf_numbers(
-    tree: CrispTree, image: Image, window: int, scales: tuple[int, ...], n_jobs: int | None
-) -> npt.NDArray[np.int64]:
-    """The leaf that every pixel reaches.  (height, width, channels) → (height, width)"""
-    windows = Canvas.of([image], WindowView(window, scales, image.shape[2])).windows()
-    return route_rows(tree, windows, n_jobs).reshape(image.shape[:2])
-
-
-def opinion(tree: CrispTree, leaves: npt.NDArray[np.int64]) -> Image:
-    """What the tree says of every pixel as channels: probabilities of all classes but the first, or scaled numbers."""
-    return tree.meaning.told(tree.leaves).astype(np.float32)[leaves]
-
-
-def n_told(trees: Sequence[CrispTree]) -> int:
-    """How many channels an opinion of the trees has; none where there is no tree."""
-    return trees[-1].meaning.told(trees[-1].leaves).shape[1] if trees else 0
-
-
-def beside(image: Image, said: Image) -> Image:
-    """The image with what the stage before says of it as further channels."""
-    return np.concatenate([image, said], axis=2)
-
-
-def seen_by_last(
-    trees: Sequence[CrispTree], image: Image, window: int, scales: tuple[int, ...], n_jobs: int | None
-) -> Image:
-    """What the last of the trees looks at: the image, and beside it the opinion of the tree before."""
-    seen = image
-    for tree in trees[:-1]:
-        seen = beside(image, opinion(tree, leaf_numbers(tree, seen, window, scales, n_jobs)))
-    return seen
 
 
 class CrispSegmenter(SegmenterParameters, PixelEstimator):
@@ -239,65 +220,7 @@ class CrispSegmenter(SegmenterParameters, PixelEstimator):
 
     Parameters
     ----------
-    window : int, default=31
-        Pixels along a side of the window, odd.
-    scales : tuple of int, default=(1,)
-        Where windows take their samples: at scale 1 from pixel to pixel, at scale s every s pixels on the image
-        smoothed by a Gaussian of standard deviation s / 2. ``window=31, scales=(1, 4)`` sees 31 pixels finely and 121
-        coarsely.
-    normalise_images : bool, default=False
-        Subtract from every image its own mean and divide by its own standard deviation, channel by channel, before
-        anything else: for images whose brightness or contrast differs without a meaning.
-    stages : int, default=1
-        How many trees follow each other: each later one sees, beside the image, the class probabilities that the one
-        before gives to every pixel.
-    pixels_per_epoch : int or None, default=300_000
-        How many pixels an epoch goes through, a fresh share of every node's own each time; None goes through all. A
-        small node gives at least a batch, and what ``min_updates`` demands.
-    ignore_label : scalar, default=None
-        The label of pixels that are not labelled, which may be NaN; None where all are.
-    split : {"oblique", "axis", "conv"} or callable, default="oblique"
-        What a split asks of a window; see ``CrispTreeClassifier``.
-    algorithm : {"em", "alternating", "likelihood"}, default="likelihood"
-        How stumps and the whole tree are trained.
-    grow : {"greedy", "balanced"}, default="greedy"
-        Learn the structure, or start from a random complete tree of ``max_depth``.
-    max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
-        When a leaf stays a leaf, as in ``CrispTreeClassifier``; a sample is a pixel.
-    epochs, finetune_epochs, min_updates, learning_rate, learning_rate_decay, batch_size, steepness, steepness_step, \
-annealing, finetune_steepness
-        How long and in what steps to train, as in ``CrispTreeClassifier``.
-    l1, l2, roughness : float, default=0.0
-        Strength of Σ|β|, of Σβ², and of the squared differences between weights of neighbouring pixels of the window.
-    penalty_share : {"rows", "none"}, default="rows"
-        Penalties of a split by its share of the rows, or one strength for all, as in ``CrispTreeClassifier``.
-    input_noise : float, default=0.0
-        Width of noise on the scaled pixels, integrated out, as in ``CrispTreeClassifier``.
-    leaf_prior : float, default=0.0
-        Pseudo-count of every class in every leaf.
-    mass_threshold : float, default=1e-3
-        As in ``CrispTreeClassifier``.
-    upper_levels : int from 1 to 10 or None, default=4
-        As in ``CrispTreeClassifier``.
-    scale : {"feature", "global"} or None, default="feature"
-        Subtract each channel's mean over all images and divide by its own spread, by one spread for all, or leave
-        images as they are.
-    class_weight : dict, "balanced" or None, default=None
-        Factors on the weights of the pixels of each class.
-    prune : float, "auto" or None, default=None
-        What a leaf must save, in nats of impurity for each pixel, as in ``CrispTreeClassifier``, in every stage. Images
-        that "auto" needs, where ``fit`` is given no ``validation``, stay held out.
-    shrinkage : float or "auto", default=0.0
-        λ, by which the tables of leaves are drawn towards those of the nodes above; "auto" as for ``prune``.
-    validation_fraction : float, default=0.1
-        The share of images held out, where some are needed, when ``fit`` is given no ``validation``.
-    early_stopping : bool, default=False
-        Stop finetuning after ``n_iter_no_change`` epochs that are no better on validation images, and keep the tree of
-        the epoch with the best pixel accuracy there.
-    n_iter_no_change : int, default=10
-        The patience of ``early_stopping``, in epochs of finetuning; every stage counts its own.
-    random_state, device, n_jobs, verbose, callbacks
-        As in ``CrispTreeClassifier``.
+    {parameters}
 
     Attributes
     ----------
@@ -345,7 +268,7 @@ annealing, finetune_steepness
         images: Any,
         labels: Any = None,
         mask: Any = None,
-        validation: tuple[Any, Any] | None = None,
+        eval_set: tuple[Any, Any] | None = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
@@ -361,12 +284,12 @@ annealing, finetune_steepness
             The class of every pixel, numbers or strings.
         mask : array-like or list of the same form as labels, default=None
             True where a pixel is to be trained on; None takes all that are labelled.
-        validation : (images, labels), default=None
+        eval_set : (images, labels), default=None
             Images on which the deterministic tree is scored after every epoch of finetuning.
         checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
             As in ``CrispTreeClassifier.fit``: a folder from which a fit that was killed goes on.
         """
-        return self._fit_images(images, labels, mask, validation, Checkpoints(checkpoint, checkpoint_every, resume))
+        return self._fit_images(images, labels, mask, eval_set, Checkpoints(checkpoint, checkpoint_every, resume))
 
     def _targets(self) -> PixelLabels:
         return PixelLabels(self.ignore_label, self.class_weight)
@@ -389,7 +312,7 @@ annealing, finetune_steepness
         steepness : float, default=None
             γ of the turns; None takes that of the end of training.
         """
-        from crisptree.estimators.fitting import soft_probabilities
+        from crisptree.pipeline.trees import soft_probabilities
 
         return self._of_windows(images, steepness, soft_probabilities)
 
@@ -411,40 +334,7 @@ class CrispPixelRegressor(PixelRegressorParameters, PixelEstimator):
 
     Parameters
     ----------
-    window, scales, normalise_images, pixels_per_epoch
-        What a pixel's window is, and how many an epoch sees, as in ``CrispSegmenter``.
-    stages : int, default=1
-        How many trees follow each other: each later one sees, beside the image, the numbers that the one before gives
-        to every pixel.
-    ignore_value : float or None, default=None
-        The target of pixels that have no number, such as 0 in maps of depths. NaN always says so.
-    split, algorithm, grow, max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
-        What a split asks, how trees are trained, and when a leaf stays a leaf, as in ``CrispSegmenter``.
-    min_impurity_decrease : float, default=0.0
-        The least reduction of variance (as a share of that of all pixels, times the node's share of them) of a split.
-    epochs, finetune_epochs, min_updates, learning_rate, learning_rate_decay, batch_size, steepness, steepness_step, \
-annealing, finetune_steepness
-        How long and in what steps to train, as in ``CrispTreeRegressor``.
-    l1, l2, roughness : float, default=0.0
-        Strength of Σ|β|, of Σβ², and of the squared differences between weights of neighbouring pixels of the window.
-    penalty_share, input_noise, mass_threshold, scale
-        As in ``CrispSegmenter``.
-    leaf_prior : float, default=0.0
-        Pixels that every leaf has more than it has, spread like all training pixels together.
-    prune : float, "auto" or None, default=None
-        What a leaf must save, as a share of the variance of the targets for each pixel, in every stage. Images that
-        "auto" needs, where ``fit`` is given no ``validation``, stay held out.
-    shrinkage : float or "auto", default=0.0
-        λ, by which means and variances of leaves are drawn towards those of the nodes above; "auto" as for ``prune``.
-    validation_fraction : float, default=0.1
-        The share of images held out, where some are needed, when ``fit`` is given no ``validation``.
-    early_stopping : bool, default=False
-        Stop finetuning after ``n_iter_no_change`` epochs that are no better on validation images, and keep the tree of
-        the epoch with the least squared error there.
-    n_iter_no_change : int, default=10
-        The patience of ``early_stopping``, in epochs of finetuning; every stage counts its own.
-    random_state, device, n_jobs, verbose, callbacks
-        As in ``CrispTreeRegressor``.
+    {parameters}
 
     Attributes
     ----------
@@ -482,8 +372,6 @@ annealing, finetune_steepness
     ((40, 40), True)
     """
 
-    FITTED = (*PixelEstimator.FITTED, "n_outputs_")
-
     ENCODING = RegressionEncoding
 
     n_outputs_: int
@@ -493,7 +381,7 @@ annealing, finetune_steepness
         images: Any,
         targets: Any = None,
         mask: Any = None,
-        validation: tuple[Any, Any] | None = None,
+        eval_set: tuple[Any, Any] | None = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
@@ -510,12 +398,12 @@ annealing, finetune_steepness
             channels and its targets of c outputs must come as lists, because (a, b, c) and (a, b, c) are a images.
         mask : array-like or list of the same form as targets, without outputs, default=None
             True where a pixel is to be trained on; None takes all that have a number.
-        validation : (images, targets), default=None
+        eval_set : (images, targets), default=None
             Images on which the deterministic tree is scored after every epoch of finetuning.
         checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
             As in ``CrispTreeClassifier.fit``: a folder from which a fit that was killed goes on.
         """
-        return self._fit_images(images, targets, mask, validation, Checkpoints(checkpoint, checkpoint_every, resume))
+        return self._fit_images(images, targets, mask, eval_set, Checkpoints(checkpoint, checkpoint_every, resume))
 
     def _targets(self) -> PixelNumbers:
         return PixelNumbers(self.ignore_value)
@@ -561,7 +449,7 @@ annealing, finetune_steepness
         steepness : float, default=None
             γ of the turns; None takes that of the end of training.
         """
-        from crisptree.estimators.fitting import soft_means
+        from crisptree.pipeline.trees import soft_means
 
         return self._of_windows(images, steepness, lambda *asked: self._flat(soft_means(*asked)))
 
@@ -580,7 +468,7 @@ annealing, finetune_steepness
 
     def _looked_up(self, images: Any, function: Any) -> Any:
         """What follows from the mean and the spread of every pixel's leaf."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         tables = self.tree_.leaf_values()
         said = self._flat(function(tables[:, : self.n_outputs_], np.sqrt(tables[:, self.n_outputs_ :])))
         return self._of_leaves(images, lambda leaves: said[leaves])

@@ -12,17 +12,14 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from crisptree.distributed import is_together
-from crisptree.estimators.base import Checkpoints
-from crisptree.estimators.distilling import NumberDistillingMixin
-from crisptree.estimators.parameters import PAPER, RegressorParameters, check_argument
 from crisptree.estimators.row_estimator import RowEstimator
-from crisptree.estimators.validation import check_rows
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
-from crisptree.streams import as_batches
+from crisptree.parameters.estimators import PAPER, RegressorParameters, check_argument
+from crisptree.pipeline.checkpoints import Checkpoints
+from crisptree.pipeline.distillation import label_by_regressor, make_copies
+from crisptree.targets.labels import check_sample_weight
 from crisptree.targets.regression import RegressionEncoding, check_numbers
-from crisptree.targets.weights import check_sample_weight
 from crisptree.tensors import detach
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
@@ -30,7 +27,6 @@ Doubles = npt.NDArray[np.float64]
 
 
 class CrispTreeRegressor(
-    NumberDistillingMixin,
     RegressorMixin,
     RegressorParameters,
     RowEstimator,
@@ -44,103 +40,7 @@ class CrispTreeRegressor(
 
     Parameters
     ----------
-    split : {"auto", "oblique", "axis", "conv"} or callable, default="auto"
-        What a split asks; see ``CrispTreeClassifier``, here and wherever no more is said.
-    algorithm : {"em", "alternating", "likelihood"}, default="likelihood"
-        How stumps and the whole tree are trained.
-    grow : {"greedy", "balanced", "axis_aligned", "random", "oc1"}, default="greedy"
-        Learn the structure, or start from a random complete tree of ``max_depth``; or let a rival grow the tree of
-        hyperplanes by the reduction of variance: CART, the best of random directions, OC1's coordinate descent.
-    max_depth : int or None, default=8
-        The largest number of splits on a path; None grows until the y of a leaf's rows are one value or its rows all
-        alike, as in ``CrispTreeClassifier``.
-    max_leaf_nodes : int or None, default=None
-        With a number, the tree grows best first by reduction of variance up to that many leaves.
-    min_samples_split, min_samples_leaf : int or float, default=2, 1
-        Rows that a node needs to be split, and that each side must keep; a float is a fraction of the training rows.
-    min_weight_fraction_leaf : float, default=0.0
-        The share of all weights that each side of a split must keep.
-    min_impurity_decrease : float, default=0.0
-        The least reduction of variance (as a share of that of all rows, times the node's share of them) of a split.
-    epochs, finetune_epochs : int, default=20, 40
-        Epochs of every stump, and of the whole tree afterwards.
-    min_updates : int, default=200
-        The least number of optimiser steps that a stump, or the whole tree, gets.
-    learning_rate : float or "auto", default="auto"
-        Adam's step.
-    learning_rate_decay : {"linear", "cosine", "none"}, default="linear"
-        How the learning rate falls over the epochs of a phase.
-    batch_size : int, default=256
-        Rows in a batch, per node while growing.
-    steepness : float, default=1.0
-        γ of the first epoch.
-    steepness_step : float or "auto", default="auto"
-        What every epoch adds to γ. "auto" is 0.1, or 1 where that is better on the rows that judge the other choices.
-    annealing : {"linear", "geometric"}, default="linear"
-        Add the step to γ, or multiply γ by 1 + step.
-    finetune_steepness : float, "restart" or "continue", default="restart"
-        γ of finetuning's first epoch.
-    l1, l2 : float or "auto", default="auto", 0.0
-        Strength of Σ|β| and of Σβ² on scaled weights. "auto" tries some on held-out rows.
-    leaf_prior : float, default=0.0
-        Rows that every leaf has more than it has, spread like all training rows together.
-    roughness : float, default=0.0
-        Strength of the squared differences between weights of neighbouring pixels; needs ``image_shape``.
-    penalty_share : {"rows", "none"}, default="rows"
-        Whether penalties of a split count by the share of the rows that visit it.
-    input_noise : float or "auto", default="auto"
-        Width σ of noise on the scaled features while a tree trains, integrated out in closed form.
-    image_shape : tuple of int, default=None
-        (height, width) or (height, width, channels) of the image that a row is.
-    shifts : int, default=0
-        The most pixels that an image is shifted while it trains.
-    categorical : "auto", None, list of columns or TableEncoder, default="auto"
-        What is done to an X that is not all numbers; see docs/tables.md.
-    signs : dict or None, default=None
-        Columns, by name or number, and 1 or -1: the sign that their weights may have.
-    max_features_per_split : int or None, default=None
-        The most weights of a split that are not zero.
-    apart : list of lists or None, default=None
-        Groups of columns of which no split combines two.
-    leaves : {"constant", "linear"}, default="constant"
-        What a leaf says: the mean of its rows, or a ridge regression, whose weights are sums of parts along the path;
-        see docs/linear-leaves.md. The structure then grows on what the regression at the root leaves over.
-    leaf_penalty : float or "auto", default="auto"
-        λ, in rows: how strongly each part of a linear leaf's weights is held down.
-    mass_threshold : float, default=1e-3
-        While finetuning, a split that carries less than this share of a row's probability is left alone.
-    upper_levels : int from 1 to 10 or None, default=4
-        A tree of 1024 splits or more, with four rows or fewer to each, is finetuned from above: so many levels first,
-        twice as many, and so on to all. Quicker, and better (docs/results/training-speed.md); None takes all at once.
-    scale : {"auto", "feature", "global"} or None, default="auto"
-        How features are scaled for training.
-    prune : float, "auto" or None, default=None
-        What a leaf must save for ``tree_`` to keep it, as a share of the variance of y for each training row; "auto"
-        takes the smallest tree that is as good on held-out rows as the best one, within a standard error.
-    shrinkage : float or "auto", default="auto"
-        λ, by which the means and variances of leaves are drawn towards those of the nodes above. "auto" takes the λ of
-        the least squared error on the rows that judge the other choices.
-    validation_fraction : float, default=0.1
-        The share of rows held out, where some are needed, when ``fit`` is given no ``validation``.
-    early_stopping : bool, default=False
-        Stop finetuning after ``n_iter_no_change`` epochs without a lower squared error on validation rows, and keep
-        the tree of the best epoch.
-    n_iter_no_change : int, default=10
-        The patience of ``early_stopping``, in epochs of finetuning.
-    warm_start : bool, default=False
-        Let the next ``fit`` grow ``greedy_tree_`` further and finetune again.
-    random_state : int, RandomState or None, default=None
-        Makes the fit repeatable.
-    device : str, default="auto"
-        Where to train: "cpu", "cuda", or "auto" for CUDA where there is one.
-    n_jobs : int or None, default=None
-        Threads of fits and predictions. None is 1, or what a ``joblib.parallel_config`` context says; -1 takes all
-        available cores (CPU affinity and cgroup quota are honoured), -2 all but one. Results are the same, bit for bit,
-        for any number.
-    verbose : int, default=0
-        1 or more shows a live line of progress; 0 and below show nothing.
-    callbacks : list of callable, default=None
-        Each is called with an ``EpochRecord`` after every epoch; its scores are R² about, 1 − squared error / variance.
+    {parameters}
 
     Attributes
     ----------
@@ -150,9 +50,9 @@ class CrispTreeRegressor(
         The same before finetuning, neither pruned nor shrunk.
     n_outputs_ : int
         How many numbers a row has.
-    chosen_ : dict
+    best_params_ : dict
         What a fit chose for the parameters that say "auto", and the depth.
-    path_ : list of Trial
+    cv_results_ : list of Trial
         Everything that was tried for that. A model file does not keep it.
     shrinkage_ : float
         The strength by which the tables of ``tree_`` are shrunk, chosen or given.
@@ -181,7 +81,6 @@ class CrispTreeRegressor(
     """
 
     ENCODING = RegressionEncoding
-    FITTED = (*RowEstimator.FITTED, "n_outputs_", "simplification_")
 
     n_outputs_: int
 
@@ -191,17 +90,17 @@ class CrispTreeRegressor(
 
         Examples
         --------
-        >>> CrispTreeRegressor.paper(max_depth=4).algorithm
+        >>> CrispTreeRegressor.paper(max_depth=4).training.algorithm
         'em'
         """
-        return cls(**{**PAPER, **changes})
+        return cls.from_flat(**{**PAPER, **changes})
 
     def fit(
         self,
         X: MatrixLike | BatchesLike,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        validation: tuple[MatrixLike, ArrayLike] | None = None,
+        eval_set: tuple[MatrixLike, ArrayLike] | None = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
@@ -218,7 +117,7 @@ class CrispTreeRegressor(
             Numbers to predict.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of two equals the row twice, a weight of zero equals leaving it out.
-        validation : (X, y), default=None
+        eval_set : (X, y), default=None
             Rows that judge deterministic trees wherever rows judge.
         checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
             As in ``CrispTreeClassifier.fit``: a folder from which a fit that was killed goes on.
@@ -226,12 +125,7 @@ class CrispTreeRegressor(
             As in ``CrispTreeClassifier.fit``, in a process group only.
         """
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
-        if is_together():
-            return self._fit_together((X, y, sample_weight), validation, checkpoints, shards)
-        batches = as_batches(X, y)
-        if batches is not None:
-            return self._fit_batches(batches, sample_weight, validation, checkpoints)
-        return self._fit_rows(X, y, sample_weight, validation, checkpoints)
+        return self._fit((X, y, sample_weight), eval_set, checkpoints, shards)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R²: which share of the variance of y the predictions explain; of several outputs the mean."""
@@ -266,31 +160,76 @@ class CrispTreeRegressor(
         Examples
         --------
         >>> from sklearn.datasets import load_diabetes
-        >>> from crisptree import CrispTreeRegressor
+        >>> from crisptree import CrispTreeRegressor, TrainingOptions
         >>> X, y = load_diabetes(return_X_y=True)
-        >>> given = {"split": "oblique", "input_noise": 0.7, "l1": 0.0, "steepness_step": 0.1, "shrinkage": 0.0}
+        >>> training = TrainingOptions(steepness_step=0.1)
+        >>> given = {"split": "oblique", "input_noise": 0.7, "l1": 0.0, "shrinkage": 0.0, "training": training}
         >>> model = CrispTreeRegressor(max_depth=2, random_state=0, **given).partial_fit(X[::2], y[::2])
         >>> model = model.partial_fit(X[1::2], y[1::2])
         >>> int(model.tree_.statistics.node_counts[0, 0]), bool(model.score(X, y) > 0.3)
         (442, True)
         """
-        if not self._check_updating(memory, grow):
-            return self._fit_rows(X, y, sample_weight, None, Checkpoints())
-        with self._fitting() as twin:
-            data = self._more_rows(X, y, sample_weight)
-            self._update(twin, data, memory, grow)
-        return self
+        self._check_updating(memory, grow)
+        return self._partial_fit((X, y, sample_weight), memory, grow)
+
+    def distill(
+        self,
+        teacher: Any,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        *,
+        copies: int | str = "auto",
+        noise: float = 0.5,
+        trust: float | None = None,
+        sample_weight: ArrayLike | None = None,
+        eval_set: tuple[MatrixLike, ArrayLike] | None = None,
+    ) -> Self:
+        """Fit the tree to what a fitted regressor predicts, on the rows and on noisy copies of them.
+
+        Parameters
+        ----------
+        teacher : regressor
+            Fitted, with ``predict``: a forest, a Pipeline, anything of the kind.
+        X : array-like of shape (n_samples, n_features)
+            Rows. They need no numbers; those that the teacher learned from will do.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            True numbers of the rows, to be mixed with what the teacher says of them. Copies have none.
+        copies, noise, sample_weight
+            As in ``CrispTreeClassifier.distill``.
+        trust : float, default=None
+            The teacher's share in the number of a row whose true one is given, from 0 to 1; None is 0.5.
+        eval_set : (X, y), default=None
+            Rows with true numbers that judge what the fit chooses; without them rows of X do, by the teacher's.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from crisptree import CrispTreeRegressor, TrainingOptions
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> forest = RandomForestRegressor(random_state=0).fit(X, y)
+        >>> training = TrainingOptions(steepness_step=0.1)
+        >>> given = {"split": "oblique", "input_noise": 0.7, "l1": 0.0, "shrinkage": 0.0, "training": training}
+        >>> tree = CrispTreeRegressor(max_depth=3, random_state=0, **given).distill(forest, X, copies=1)
+        >>> bool(tree.score(X, forest.predict(X)) > 0.5)
+        True
+        """
+        for name, value in (("copies", copies), ("noise", noise), ("trust", trust)):
+            check_argument(name, value)
+        rows = make_copies(self.training_parameters(), teacher, X, copies, noise, sample_weight)
+        targets = label_by_regressor(teacher, rows, y, trust)
+        return self._fit_rows(rows.together, targets, rows.weight, eval_set, Checkpoints(), source=rows.source)
 
     def predict(self, X: MatrixLike) -> Doubles:
         """The mean of the leaf that every row reaches.  (n, n_features) → (n,), or (n, n_outputs)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
-            return self._flat(self.tree_.meaning.answers(self._values(X)))
+            return self._flat(self.tree_.target.predict(self._values(X)))
         leaf = self.apply(X)
         return self._flat(self.tree_.labels())[leaf]
 
     def predict_std(self, X: MatrixLike) -> Doubles:
         """The standard deviation of y in the leaf that every row reaches, in the shape of ``predict``."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         return self._flat(np.sqrt(self._values(X)[:, self.n_outputs_ :]))
 
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
@@ -368,11 +307,11 @@ class CrispTreeRegressor(
         steepness : float, default=None
             γ of the turns; None takes that of the end of training.
         """
-        check_is_fitted(self, "tree_")
-        rows = check_rows(self, X)
+        check_is_fitted(self)
+        rows = self.check_rows(X)
         if steepness is not None:
             check_argument("steepness", steepness)
-        from crisptree.estimators.fitting import soft_means
+        from crisptree.pipeline.trees import soft_means
 
         return self._flat(soft_means(self.tree_, rows, steepness))
 
@@ -394,8 +333,8 @@ def check_reference_rows(
     """Quantiles from 0 to 1, and rows with known y: the leaves that they reach, y and weights."""
     if any(tree.is_linear for tree in trees):
         raise TypeError(
-            "predict_quantiles must have constant leaves; those of leaves='linear' have no one y. Take "
-            "predict_interval, or train with leaves='constant'."
+            "predict_quantiles must have constant leaves; those of leaf_model='linear' have no one y. Take "
+            "predict_interval, or train with leaf_model='constant'."
         )
     wanted = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
     if wanted.ndim != 1 or not ((wanted >= 0) & (wanted <= 1)).all():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,200 +13,187 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import check_is_fitted, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from crisptree.distributed import check_alone
-from crisptree.estimators import validation as checks
-from crisptree.estimators.base import Checkpoints, TreeEstimator, fast_leaves
-from crisptree.estimators.capabilities import check_capabilities, check_parameters, violations
-from crisptree.estimators.constraints import by_number
-from crisptree.estimators.parameters import RowParameters, check_argument
-from crisptree.estimators.rules import true_or_false
-from crisptree.estimators.validation import TrainingData
+from crisptree.data.batches import Batches, as_batches
+from crisptree.data.validation import InputSchema, resolve_columns
+from crisptree.distributed import check_single_process, is_distributed
+from crisptree.estimators.base import TreeEstimator, fast_leaves, set_row_tags, training_context
 from crisptree.inference import route_rows
-from crisptree.streams import Batches
+from crisptree.parameters.estimators import RowParameters, check_argument
+from crisptree.parameters.rules import true_or_false
+from crisptree.pipeline import validation as checks
+from crisptree.pipeline.capabilities import check_capabilities, check_parameters
+from crisptree.pipeline.checkpoints import Checkpoints
+from crisptree.pipeline.validation import TrainingData
 from crisptree.structure import TreeStructure
-from crisptree.targets.encoding import TargetEncoding
+from crisptree.targets.base import TargetEncoding
 from crisptree.typing import MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.explain import MarginReport
     from crisptree.explain import Path as TreePath
-    from crisptree.learning.task import Part
+    from crisptree.learning.task import RowSet
+    from crisptree.pipeline.refitting import Refit, Simplification
+    from crisptree.pipeline.trees import TrainedRows
     from crisptree.selection.trials import Trial
-
-
-@dataclass(frozen=True)
-class Simplification:
-    """What a simplification has saved and what it costs; ``print`` it for a text.
-
-    Parameters
-    ----------
-    weights_before, weights_after : int
-        Weights of all splits that are not zero.
-    splits_before, splits_after : int
-        Splits of the tree.
-    score_before, score_after : float
-        Accuracy on the validation rows; of numbers 1 − squared error / variance of y in training, about R².
-    measure : str
-        What the score is.
-    """
-
-    weights_before: int
-    weights_after: int
-    splits_before: int
-    splits_after: int
-    score_before: float
-    score_after: float
-    measure: str = "accuracy"
-
-    def __str__(self) -> str:
-        return (
-            f"weights {self.weights_before:,} -> {self.weights_after:,}, splits {self.splits_before:,} -> "
-            f"{self.splits_after:,}, {self.measure} on validation rows {self.score_before:.2%} -> "
-            f"{self.score_after:.2%}"
-        )
 
 
 class RowEstimator(RowParameters, TreeEstimator):
     """An estimator of one tree for rows. What y is, its subclasses know."""
 
-    FITTED = (*TreeEstimator.FITTED, "preprocessing_", "chosen_", "path_")
-
-    chosen_: dict[str, Any]
+    best_params_: dict[str, Any]
+    cv_results_: list[Trial]
+    nu_: float
     simplification_: Simplification
-    path_: list[Trial]
+
+    def _fit(
+        self,
+        rows: tuple[Any, Any, Any],
+        eval_set: Any,
+        checkpoints: Checkpoints,
+        shards: int,
+    ) -> Self:
+        """Fit rows, (X, y, sample_weight), wherever they are."""
+        X, y, sample_weight = rows
+        if is_distributed():
+            return self._fit_process_group(rows, eval_set, checkpoints, shards)
+        batches = as_batches(X, y)
+        if batches is not None:
+            return self._fit_batches(batches, sample_weight, eval_set, checkpoints)
+        return self._fit_rows(X, y, sample_weight, eval_set, checkpoints)
 
     def _fit_rows(
         self,
         X: Any,
         y: Any,
         sample_weight: Any,
-        validation: Any,
+        eval_set: Any,
         checkpoints: Checkpoints,
         encoding: TargetEncoding | None = None,
         source: npt.NDArray[np.intp] | None = None,
     ) -> Self:
-        """Fit: check, select, train; the estimator is as it was if any of it fails.
+        """Fit rows in memory.
 
-        ``encoding`` has all classes that there may ever be, where y may have fewer; ``source`` says which row a row
-        is a copy of.
+        ``encoding`` has all classes that there may ever be, where y may have fewer; ``source`` maps copies to the rows
+        that they are copies of.
         """
         with self._fitting() as twin:
-            parameters = self.get_params(deep=False)
-            check_parameters(self.PARAMETERS, parameters)
-            earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
-            chosen = self.__dict__.get("chosen_", {})
+            parameters = self.training_parameters()
+            check_parameters(self.declared_parameters(), parameters)
+            earlier = getattr(self, "greedy_tree_", None) if self.warm_start else None
             if earlier is not None:
                 encoding = self._fitted_encoding(earlier)
+                twin.set_input_schema(self.input_schema)
             data = checks.check_training_data(
                 *(twin, X, y, sample_weight, encoding), reset=earlier is None, is_part=earlier is None
             )
             if source is not None:  # rows of no weight have been left out
                 data = replace(data, source=source if sample_weight is None else source[np.asarray(sample_weight) > 0])
-            twin.image_shape_ = data.image_shape
             held_out = None
-            if validation is not None:
-                held_out = checks.check_validation(twin, validation, data.encoding, may_be_soft=True)
+            if eval_set is not None:
+                held_out = checks.check_validation(twin, eval_set, data.encoding, may_be_soft=True)
             if earlier is not None:
                 checks.check_warm_start(parameters, earlier.structure, held_out is not None)
-            parameters = by_number(parameters, twin)
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            from crisptree.estimators.fitting import ArrayDataset, device_for, fit_rows
+            parameters = resolve_columns(parameters, twin.input_schema)
+            seed = checks.draw_seed(self.random_state)
+            from crisptree.pipeline.trees import ArrayDataset, device_for, fit_rows
 
-            given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.encoding.classes}
-            given |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": earlier}
-            given["device"] = device_for(parameters, data)
+            given = data.describe(held_out) | {"warm_start": earlier, "device": device_for(parameters, data)}
             with checkpoints.kept(parameters, given, seed) as seed:
-                trained = fit_rows(parameters, ArrayDataset(data), held_out, earlier, chosen, seed)
-            twin._forget()
-            fitted, twin.history_, twin.chosen_, twin.path_ = trained
-            twin._keep_encoding(data.encoding)
-            twin.greedy_tree_, twin.tree_ = fitted.greedy, fitted.tree
-            if fitted.best_iteration is not None:
-                twin.best_iteration_ = fitted.best_iteration
-            if fitted.nu is not None:
-                twin.nu_ = fitted.nu
+                selected = getattr(self, "best_params_", {})
+                trained = fit_rows(parameters, ArrayDataset(data), held_out, earlier, selected, seed)
+            twin._set_trained(trained, data.encoding)
         return self
 
-    def _more_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+    def _set_trained(self, trained: TrainedRows, encoding: TargetEncoding) -> None:
+        """Set the fitted attributes of a training."""
+        self._set_encoding(encoding)
+        self._set_fitted(trained.fitted)
+        self.history_, self.best_params_, self.cv_results_ = trained.history, trained.chosen, trained.path
+        if trained.fitted.nu is not None:
+            self.nu_ = trained.fitted.nu
+
+    def _set_refit(self, refit: Refit) -> None:
+        """Set the fitted attributes of a tree that was trained further."""
+        self.tree_ = self.greedy_tree_ = refit.tree
+        self.history_ = [*self.history_, *refit.history]
+
+    def _check_more_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         """Check rows that the fitted tree is to be trained on further."""
         twin, encoding = copy.copy(self), self._fitted_encoding(self.tree_)
         twin.image_shape = self.image_shape_  # rows may be flat where those of the fit were images
         return checks.check_training_data(twin, X, y, sample_weight, encoding, reset=False, is_part=True)
 
-    def _fit_batches(self, batches: Batches, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
-        """A fit on rows that are read in batches, pass after pass."""
+    def _fit_batches(self, batches: Batches, sample_weight: Any, eval_set: Any, checkpoints: Checkpoints) -> Self:
+        """Fit rows that are read in batches, pass after pass."""
         if sample_weight is not None:
             raise ValueError(
                 "`sample_weight` must be None for rows in batches; weights are the third part of a batch, (X, y, "
                 "weight)."
             )
         with self._fitting() as twin:
-            parameters = self.get_params(deep=False)
-            check_parameters(self.PARAMETERS, parameters)
-            check_capabilities(parameters, rows="batches", has_validation=validation is not None)
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            from crisptree.estimators.streaming import fit_batches
+            parameters = self.training_parameters()
+            check_parameters(self.declared_parameters(), parameters)
+            check_capabilities(parameters, rows="batches", has_validation=eval_set is not None)
+            names = None if batches.columns is None else np.array(batches.columns, dtype=object)
+            from crisptree.pipeline.batches import fit_batches
 
-            def check_held(encoding: TargetEncoding, n_features: int) -> Part:
-                twin.n_features_in_, twin.image_shape_ = n_features, None
-                checks.remember(twin, "feature_names_in_", batches.columns)
-                return checks.check_validation(twin, validation, encoding, may_be_soft=True)
+            def check_held(encoding: TargetEncoding, n_features: int) -> RowSet:
+                twin.set_input_schema(InputSchema(n_features, names))
+                return checks.check_validation(twin, eval_set, encoding, may_be_soft=True)
 
-            given = None if validation is None else check_held
-            found = fit_batches(parameters, batches, seed, checkpoints, self.ENCODING, given)
-            twin._take_up_found(*found, batches.columns)
+            seed = checks.draw_seed(self.random_state)
+            trained, encoding, n_features = fit_batches(
+                *(parameters, batches, seed, checkpoints, self.ENCODING), None if eval_set is None else check_held
+            )
+            twin.set_input_schema(InputSchema(n_features, names))
+            twin._set_trained(trained, encoding)
         return self
 
-    def _fit_together(self, rows: Any, validation: Any, checkpoints: Checkpoints, *how: Any) -> Self:
-        """A fit by all processes of the group, each with its own rows."""
-        from crisptree.estimators.together import fit_together
+    def _fit_process_group(self, rows: Any, eval_set: Any, checkpoints: Checkpoints, shards: int) -> Self:
+        """Fit the rows of all processes of the group."""
+        from crisptree.pipeline.process_groups import fit_process_group
 
         with self._fitting() as twin:
-            found = fit_together(copy.copy(self), rows, validation, checkpoints, *how)
-            twin._take_up_found(*found)
+            fit = fit_process_group(twin, rows, eval_set, checkpoints, shards)
+            twin.set_input_schema(InputSchema(fit.n_features, fit.names, image_shape=fit.image_shape))
+            twin._set_trained(fit.trained, fit.encoding)
         return self
 
-    def _take_up_found(
-        self, found: Any, encoding: TargetEncoding, n_features: int, names: Any, image_shape: Any = None
-    ) -> None:
-        """Keep what was learned of rows that were not all here."""
-        self._forget()
-        for name in ("encoder_", "feature_names_in_", "nu_"):
-            self.__dict__.pop(name, None)
-        self.image_shape_, self.n_features_in_ = image_shape, n_features
-        self._keep_encoding(encoding)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        fitted, self.history_, self.chosen_, self.path_ = found
-        self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
-        if fitted.best_iteration is not None:
-            self.best_iteration_ = fitted.best_iteration
+    def _partial_fit(
+        self, rows: tuple[Any, Any, Any], memory: float, grow: bool, encoding: TargetEncoding | None = None
+    ) -> Self:
+        """Fit the first rows, (X, y, sample_weight), or train the fitted tree on further ones."""
+        if not self.__sklearn_is_fitted__():
+            return self._fit_rows(*rows, None, Checkpoints(), encoding)
+        with self._fitting(anew=False) as twin:
+            data = self._check_more_rows(*rows)
+            from crisptree.pipeline.refitting import update_fitted_tree
+
+            parameters = resolve_columns(self.training_parameters(), self.input_schema)
+            selected = getattr(self, "best_params_", {})
+            twin._set_refit(update_fitted_tree(self.tree_, parameters, selected, data, memory, grow))
+        return self
 
     def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
         """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""
-        known = self.__dict__
-        has_names = "feature_names_in_" in known or "encoder_" in known
-        leaves = fast_leaves(known.get("tree_"), X, self.n_jobs, has_names=has_names)
+        has_names = hasattr(self, "feature_names_in_") or hasattr(self, "encoder_")
+        leaves = fast_leaves(getattr(self, "tree_", None), X, self.n_jobs, has_names=has_names)
         if leaves is not None:
             return leaves
-        check_is_fitted(self, "tree_")
-        return route_rows(self.tree_, checks.check_rows(self, X), self.n_jobs)
+        check_is_fitted(self)
+        return route_rows(self.tree_, self.check_rows(X), self.n_jobs)
 
     def _values(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """What the leaves say of every row, by their linear models if they have some.  (n, n_values)"""
         if not (self.__sklearn_is_fitted__() and self.tree_.is_linear):
             return self.tree_.leaf_values(self.apply(X))
-        rows = checks.check_rows(self, X)
+        rows = self.check_rows(X)
         return self.tree_.leaf_values(route_rows(self.tree_, rows, self.n_jobs), rows)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        takes = self.categorical is not None
-        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes
-        tags.input_tags.sparse = not any(violations(self.get_params(deep=False), rows="sparse"))
-        return tags
+        return set_row_tags(super().__sklearn_tags__(), self.training_parameters())
 
     def decision_path(self, X: MatrixLike) -> sparse.csr_matrix:
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
@@ -216,7 +203,7 @@ class RowEstimator(RowParameters, TreeEstimator):
     def _html_repr(self) -> str:
         """What a notebook shows: the upper levels of the fitted tree, scikit-learn's own diagram folded under them."""
         diagram = str(estimator_html_repr(self))
-        if "tree_" not in self.__dict__:
+        if not self.__sklearn_is_fitted__():
             return diagram
         from crisptree.export import html
 
@@ -225,7 +212,7 @@ class RowEstimator(RowParameters, TreeEstimator):
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:
         """How much of the information gain each feature brings, sum 1; see ``explain.feature_importances``."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         from crisptree.explain import feature_importances
 
         try:
@@ -236,7 +223,7 @@ class RowEstimator(RowParameters, TreeEstimator):
     @property
     def sparsity_(self) -> float:
         """The share of weights that are exactly zero."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         from crisptree.explain import sparsity
 
         try:
@@ -292,7 +279,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         ...     model.report(pathlib.Path(folder) / "iris.html", X, y).name
         'iris.html'
         """
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         from crisptree.report import write
 
         return write(
@@ -308,7 +295,7 @@ class RowEstimator(RowParameters, TreeEstimator):
             target=target,
         )
 
-    def simplified(
+    def simplify(
         self,
         X: Any,
         y: Any,
@@ -316,7 +303,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         *,
         max_terms: int | None = None,
         tolerance: float | None = None,
-        validation: tuple[Any, Any] | None = None,
+        eval_set: tuple[Any, Any] | None = None,
         epochs: int = 5,
     ) -> Self:
         """A new estimator with fewer weights and fewer splits that predicts nearly as well; this one stays as it is.
@@ -338,7 +325,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         tolerance : float, default=None
             How much accuracy, or R², on the validation rows may be lost by taking away more. None is 0.01, or, with
             ``max_terms``, takes nothing away but what that asks for.
-        validation : (X, y), default=None
+        eval_set : (X, y), default=None
             Rows that judge, best such as the tree has never seen. None holds ``validation_fraction`` of X out of the
             refit; where the tree was trained on them, it looks better on them than it is, and less is taken away.
         epochs : int, default=5
@@ -356,34 +343,37 @@ class RowEstimator(RowParameters, TreeEstimator):
         >>> from crisptree import CrispTreeClassifier
         >>> X = np.random.default_rng(0).normal(size=(600, 20))
         >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, X[:, 3] > X[:, 7])
-        >>> small = model.simplified(X, X[:, 3] > X[:, 7], max_terms=2)
+        >>> small = model.simplify(X, X[:, 3] > X[:, 7], max_terms=2)
         >>> sorted(np.flatnonzero(small.feature_importances_).tolist())
         [3, 7]
         """
-        check_is_fitted(self, "tree_")
-        from crisptree.estimators.refitting import simplify_tree
+        check_is_fitted(self)
+        for name, value in (("max_terms", max_terms), ("tolerance", tolerance), ("epochs", epochs)):
+            check_argument(name, value)
+        from crisptree.pipeline.refitting import check_simplifiable, simplify_tree
 
-        return simplify_tree(self, X, y, sample_weight, max_terms, tolerance, validation, epochs)
+        tree, twin = check_simplifiable(self.tree_), copy.copy(self)
+        with training_context():
+            data = self._check_more_rows(X, y, sample_weight)
+            held_out = None if eval_set is None else checks.check_validation(self, eval_set, data.encoding)
+            parameters = resolve_columns(self.training_parameters(), self.input_schema)
+            selected = getattr(self, "best_params_", {})
+            refit, twin.simplification_ = simplify_tree(
+                *(tree, parameters, selected, data, held_out), max_terms, tolerance, epochs
+            )
+        twin._set_refit(refit)
+        return twin
 
-    def _check_updating(self, memory: float, grow: bool) -> bool:
-        """Whether there is a tree to go on with."""
-        check_alone("partial_fit")
+    def _check_updating(self, memory: float, grow: bool) -> None:
+        """Check the arguments of ``partial_fit``."""
+        check_single_process("partial_fit")
         check_argument("memory", memory)
         true_or_false().check("grow", grow)
-        if self.leaves == "linear":
+        if self.leaf_model == "linear":
             raise ValueError(
-                "`leaves` must be 'constant' for partial_fit, because models in the leaves keep no counts that new "
+                "`leaf_model` must be 'constant' for partial_fit, because models in the leaves keep no counts that new "
                 "rows could be added to; got 'linear'. Use fit with all rows."
             )
-        return "tree_" in self.__dict__
-
-    def _update(self, twin: Any, data: checks.TrainingData, memory: float, grow: bool) -> None:
-        """Let a twin that is being fitted go on with new rows."""
-        from crisptree.estimators.refitting import updated
-
-        tree, history = updated(self, data, memory, grow)
-        twin.tree_ = twin.greedy_tree_ = data.encoding.restore_units(tree)
-        twin.history_ = [*self.history_, *history]
 
 
 def visited(structure: TreeStructure, leaves: npt.NDArray[np.int64]) -> sparse.csr_matrix:

@@ -1,14 +1,26 @@
-"""Export formats: one table of what each supports, which functions, command line and documentation share."""
+"""Export formats: one table of what each supports, and the comparison of an export with its model, row by row.
+
+Functions, command line and documentation share the table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from crisptree.export.agreement import Agreement, EncodedRows, Predictions, compare, encode_rows
-from crisptree.export.portable import ExportError, Portable
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.export.portable import LARGEST, ExportError, Portable
+from crisptree.inference import CrispTree, FlatTree, route_rows
+from crisptree.inference.routing import visit_splits
+from crisptree.inspection import view_model
+
+Singles = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 FEATURES = {
     "oblique": "oblique splits",
@@ -20,45 +32,144 @@ FEATURES = {
     "forest": "forests",
     "regression": "regression",
     "segmenter": "segmenters",
-    "linear": 'leaves="linear"',
+    "linear": 'leaf_model="linear"',
     "leaf": "leaf numbers",
 }
 """What a model may need of a format, and its name in messages."""
+
+UNIT_ROUNDOFF = 2.0**-24
+"""Largest relative error of one rounding to single precision."""
+
+TOLERANCE = 1e-6
+"""Allowed difference of outputs of the same leaf, because some exports store them in single precision."""
+
+MODULE_ROUNDING = 1e-5
+"""Rounding error of a module in another library, relative to the spread of its scores."""
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRows:
+    """Rows before and after encoding."""
+
+    X: Singles  # after the encoder  (n, n_features)
+    columns: Mapping[str, Sequence[Any]]  # before it, by name: numbers, booleans, text, None for missing values
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predictions of a model, or of an export of it."""
+
+    leaves: Integers  # −1 if unknown  (n,) or (n, n_trees)
+    outputs: Doubles  # class probabilities, or regression targets  (n, n_outputs)
+    classes: Integers  # class indices; −1 for regression, or if unknown  (n,)
+    notes: tuple[str, ...] = ()  # remarks on the run, such as versions of libraries
+    exact: bool = True  # whether the export should reach the same leaves; quantized weights do not
+
+    @classmethod
+    def of(
+        cls, leaves: Any, outputs: Any, labels: Iterable[Any], classes: Iterable[Any], notes: tuple[str, ...] = ()
+    ) -> Predictions:
+        """Convert predicted labels to class indices; regression has no ``classes``, and any labels are ignored."""
+        index = {label: number for number, label in enumerate(classes)}
+        predicted = np.array([index.get(label, -1) for label in labels] if index else [-1] * len(leaves), np.int64)
+        return cls(np.asarray(leaves, np.int64), np.asarray(outputs, np.float64), predicted, notes)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Result of the comparison of an export with its model; ``print`` it for a text.
+
+    Parameters
+    ----------
+    target : str
+        Name of the export format.
+    rows : int
+        Number of rows.
+    equal_leaves, equal_classes : int
+        Rows that reach the same leaf (of a forest: in every tree), and that get the same class.
+    largest_difference : float
+        Largest difference of any probability on rows that reach the same leaf; for regression relative to the size of
+        the target.
+    near : int
+        Rows so near to a boundary on their path that another order or precision of the sum may change their leaf.
+    unexplained : int
+        Rows that reach another leaf without being near a boundary or overflowing; 0 for a correct exact export.
+    notes : tuple of str
+        Remarks on the run.
+    exact : bool
+        Whether the export should reach the same leaves.
+    wrong_classes : int
+        Rows that reach the same leaf but get another class.
+    what : {"probabilities", "values"}
+        What leaves hold: class probabilities, or the values of a regression, which has no classes.
+    overflows : int
+        Rows that single precision cannot hold: a score on their path may overflow, and another order or precision of
+        the sum then reaches another leaf; or the predicted value is beyond the export's output, which is infinite.
+    """
+
+    target: str
+    rows: int
+    equal_leaves: int
+    equal_classes: int
+    largest_difference: float
+    near: int
+    unexplained: int
+    notes: tuple[str, ...] = field(default=())
+    exact: bool = True
+    wrong_classes: int = 0
+    what: str = "probabilities"
+    overflows: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """True if rounding or overflow explains every difference, or the export is not exact by design."""
+        explained = self.unexplained == self.wrong_classes == 0
+        return not self.exact or (explained and self.largest_difference <= TOLERANCE)
+
+    @property
+    def changed(self) -> float:
+        """Share of rows that get another class."""
+        return 1 - self.equal_classes / max(self.rows, 1)
+
+    def __str__(self) -> str:
+        same_class = f", {self.equal_classes:,} get the same class" if self.what == "probabilities" else ""
+        lines = [
+            f"{self.target}: {self.equal_leaves:,} of {self.rows:,} rows reach the same leaf{same_class}; {self.what} "
+            f"differ by at most {self.largest_difference:.3g}; {self.near:,} rows lie within rounding of a boundary"
+        ]
+        if self.overflows:
+            infinite = "" if self.what == "probabilities" else ", and larger values are infinite in single precision"
+            lines.append(
+                f"{self.overflows:,} rows overflow single precision (±{LARGEST:.2g}), where another order or precision "
+                f"of the sum may turn them{infinite}"
+            )
+        if self.unexplained and self.exact:
+            lines.append(f"{self.unexplained:,} rows reach another leaf WITHOUT being near a boundary or overflowing")
+        if self.wrong_classes and self.exact:
+            lines.append(f"{self.wrong_classes:,} rows reach the same leaf and get ANOTHER class")
+        if self.largest_difference > TOLERANCE and self.exact:
+            lines.append(f"{self.what} of the same leaf are NOT the same")
+        return "\n".join([*lines, *self.notes])
 
 
 @dataclass(frozen=True)
 class ExportFormat:
     """A format that models are exported to.
 
-    Parameters
-    ----------
-    name : str
-        Name on the command line.
-    title : str
-        Name in messages.
-    endings : tuple of str
-        Endings of file names; the first one is usual.
-    module : str
-        Module of this package with ``render(portable, **options)``, which returns text or bytes, and
-        ``run(portable, written, rows)``, which runs the written model on rows.
-    runs_with : str
-        What a check needs.
-    options : tuple of str
-        Keywords of ``render``.
-    unsupported : mapping
-        Keys of ``FEATURES`` that it lacks, each with the reason and what to do instead.
-    takes_estimator : bool
-        Whether ``render`` takes the model itself, because it stores more than plain values.
+    Its module has ``render(portable, **options)``, which returns text or bytes, and ``run(portable, written, rows)``,
+    which runs the written model on rows.
     """
 
-    name: str
-    title: str
-    endings: tuple[str, ...]
+    name: str  # on the command line
+    title: str  # in messages
+    endings: tuple[str, ...]  # of file names; the first one is usual
     module: str
-    runs_with: str
-    options: tuple[str, ...] = ()
-    unsupported: Mapping[str, str] = field(default_factory=dict)
-    takes_estimator: bool = False
+    options: tuple[str, ...] = ()  # keywords of ``render``
+    unsupported: Mapping[str, str] = field(default_factory=dict)  # keys of ``FEATURES``: the reason and what to do
+    takes_estimator: bool = False  # whether ``render`` takes the model itself, because it stores more than plain values
 
     def check(self, portable: Portable) -> None:
         """Reject a model that needs something unsupported."""
@@ -72,8 +183,8 @@ class ExportFormat:
         self.check(portable)
         unknown = [name for name in options if name not in self.options]
         if unknown:
-            known = ", ".join(f"`{name}`" for name in self.options) or "none"
-            raise ExportError(f"{self.title} takes the options {known}; got `{unknown[0]}`.")
+            options_text = ", ".join(f"`{name}`" for name in self.options) or "none"
+            raise ExportError(f"{self.title} takes the options {options_text}; got `{unknown[0]}`.")
         written: str | bytes = self._module().render(model if self.takes_estimator else portable, **options)
         return written
 
@@ -91,58 +202,37 @@ NO_IMAGES = (
     "its rows are windows that must be cut out of images first. Keep the model file (.crisp), or export to JSON."
 )
 NO_LINEAR_LEAVES = (
-    "its leaves hold constants only. Train with leaves='constant', or export to C, ONNX, JavaScript or JSON."
+    "its leaves hold constants only. Train with leaf_model='constant', or export to C, ONNX, JavaScript or JSON."
 )
 NO_NETWORKS = "a network of several layers is not a table. Export to ONNX, or train with split='oblique' or 'axis'."
 
 _LINEAR_SPLITS_ONLY = {"conv": NO_MODULES, "module": NO_MODULES, "segmenter": NO_IMAGES}
+_CONV_ONLY = {
+    "module": "split='conv' is the only module that it knows. Export yours with torch.onnx, or train with "
+    "split='oblique'.",
+    "segmenter": NO_IMAGES,
+}
+_CONSTANT_LEAVES_ONLY = _LINEAR_SPLITS_ONLY | {"linear": NO_LINEAR_LEAVES}
+_AXIS_SPLITS_ONLY = {
+    "oblique": "its splits compare one feature with a threshold. Train with split='axis'."
+} | _CONSTANT_LEAVES_ONLY
+_C_OPTIONS = ("name", "integer", "inputs", "max_flash", "max_stack")
 
 FORMATS = {
     each.name: each
     for each in (
-        ExportFormat(
-            "c",
-            "C99",
-            (".h",),
-            "c99",
-            "a C compiler",
-            ("name", "integer", "inputs", "max_flash", "max_stack"),
-            _LINEAR_SPLITS_ONLY | {"conv": NO_NETWORKS},
-        ),
-        ExportFormat(
-            "onnx",
-            "ONNX",
-            (".onnx",),
-            "onnx_graph",
-            "onnxruntime",
-            ("name", "form"),
-            {
-                "module": "split='conv' is the only module that it knows. Export yours with torch.onnx, or train with "
-                "split='oblique'.",
-                "segmenter": NO_IMAGES,
-            },
-        ),
-        ExportFormat("js", "JavaScript", (".mjs", ".js"), "javascript", "Node.js", unsupported=_LINEAR_SPLITS_ONLY),
-        ExportFormat(
-            "sql",
-            "SQL",
-            (".sql",),
-            "sql_statement",
-            "Python's own SQLite",
-            ("table",),
-            _LINEAR_SPLITS_ONLY | {"linear": NO_LINEAR_LEAVES},
-        ),
-        ExportFormat("json", "a JSON document", (".json",), "json_document", "crisptree itself", takes_estimator=True),
+        ExportFormat("c", "C99", (".h",), "c99", _C_OPTIONS, _LINEAR_SPLITS_ONLY | {"conv": NO_NETWORKS}),
+        ExportFormat("onnx", "ONNX", (".onnx",), "onnx_graph", ("name", "form"), _CONV_ONLY),
+        ExportFormat("js", "JavaScript", (".mjs", ".js"), "javascript", (), _LINEAR_SPLITS_ONLY),
+        ExportFormat("sql", "SQL", (".sql",), "sql_statement", ("table",), _CONSTANT_LEAVES_ONLY),
+        ExportFormat("json", "a JSON document", (".json",), "json_document", takes_estimator=True),
         ExportFormat(
             "sklearn",
             "scikit-learn",
             (".joblib",),
             "sklearn_tree",
-            "scikit-learn",
             ("form",),
-            {"oblique": "its splits compare one feature with a threshold. Train with split='axis'."}
-            | _LINEAR_SPLITS_ONLY
-            | {"linear": NO_LINEAR_LEAVES},
+            _AXIS_SPLITS_ONLY | _CONSTANT_LEAVES_ONLY,
         ),
     )
 }
@@ -158,10 +248,7 @@ def find_format(name: str) -> ExportFormat:
 
 def support_table() -> str:
     """Markdown table of the features that each format supports."""
-    lines = [
-        "| | " + " | ".join(f"`{name}`" for name in FORMATS) + " |",
-        "| --- |" + " --- |" * len(FORMATS),
-    ]
+    lines = ["| | " + " | ".join(f"`{name}`" for name in FORMATS) + " |", "| --- |" + " --- |" * len(FORMATS)]
     for word, name in FEATURES.items():
         cells = ["–" if word in each.unsupported else "yes" for each in FORMATS.values()]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
@@ -179,20 +266,6 @@ def write(model: Any, to: str, **options: Any) -> str | bytes:
         One of the formats of ``crisptree export``; docs/export/index.md has a table of what each supports.
     **options
         Options of the format.
-
-    Returns
-    -------
-    str or bytes
-        Content of the file.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from crisptree import CrispTreeClassifier, export
-    >>> X, y = np.array([[0.0], [1.0], [8.0], [9.0]]), ["low", "low", "high", "high"]
-    >>> model = CrispTreeClassifier(max_depth=1, split="axis", random_state=0).fit(X, y)
-    >>> type(export.write(model, "sklearn")).__name__
-    'bytes'
     """
     return find_format(to).write(model, **options)
 
@@ -232,3 +305,91 @@ def check(model: Any, X: Any, to: str, **options: Any) -> Agreement:
 def check_written(model: Any, rows: EncodedRows, to: str, written: str | bytes) -> Agreement:
     """Run an earlier export on rows, and compare its predictions with the model."""
     return compare(model, rows.X, find_format(to).run(model, written, rows), to)
+
+
+def encode_rows(model: Any, X: Any) -> EncodedRows:
+    """Encode rows, given in any form that the model accepts."""
+    view = view_model(model, "a comparison", forests=True)
+    encoded = view.prepare_rows(X)
+    encoder: Any = view.transformers[-1] if view.transformers else None
+    while hasattr(encoder, "steps"):
+        encoder = encoder.steps[-1][1]
+    if encoder is not None:
+        return EncodedRows(encoded, encoder.extract_columns(X))
+    names = Portable.of(model).feature_names
+    values = encoded if X is None or np.ndim(X) != 2 or hasattr(X, "toarray") else np.asarray(X)
+    exact = np.asarray(values, dtype=np.float64)
+    return EncodedRows(encoded, {name: exact[:, index].tolist() for index, name in enumerate(names)})
+
+
+def predict_with_model(model: Any, X: Singles) -> Predictions:
+    """Predict encoded rows with the model itself: the mean of the outputs of its trees."""
+    view = view_model(model, "a comparison", forests=True)
+    trees, n_targets = view.trees, view.n_targets
+    leaves = np.stack([route_rows(tree, X, None) for tree in trees], axis=1)
+    outputs = np.zeros((len(X), trees[0].n_outputs))
+    for tree, reached in zip(trees, leaves.T, strict=True):
+        outputs += tree.leaf_values(reached, X)
+    outputs /= len(trees)
+    classes = np.full(len(X), -1) if n_targets is not None else trees[0].target.predict(outputs)
+    return Predictions(leaves, outputs[:, :n_targets], np.asarray(classes, np.int64))
+
+
+def _output_scale(truth: Predictions, fits: npt.NDArray[np.bool_]) -> Any:
+    """Scale of differences: 1 for probabilities, the spread of each target for regression."""
+    outputs = truth.outputs[fits]
+    if (truth.classes >= 0).any() or not len(outputs):
+        return 1.0
+    spread = np.ptp(outputs, axis=0)
+    return np.where(spread > 0, spread, np.where(outputs[0] == 0, 1.0, np.abs(outputs[0])))
+
+
+def compare(model: Any, X: Singles, predictions: Predictions, target: str) -> Agreement:
+    """Compare the predictions of an export with those of its model."""
+    view, truth = view_model(model, "a comparison", forests=True), predict_with_model(model, X)
+    same = np.asarray((truth.leaves == predictions.leaves.reshape(truth.leaves.shape)).all(axis=1))
+    near, overflows = np.any([sensitive_rows(tree, X) for tree in view.trees], axis=0)
+    sizes = np.abs(truth.outputs)
+    fits = np.asarray((sizes <= LARGEST).all(axis=1))
+    gap = np.abs(truth.outputs - predictions.outputs) / np.maximum(sizes, _output_scale(truth, fits))
+    gap[np.isnan(gap)] = np.inf
+    # The infinity of the right sign is all that an output of single precision can give here.
+    lost = (sizes > LARGEST) & (predictions.outputs == np.copysign(np.inf, truth.outputs))
+    gap[lost] = 0.0
+    overflows |= lost.any(axis=1)
+    right = truth.classes == predictions.classes
+    return Agreement(
+        target=target,
+        rows=len(X),
+        equal_leaves=int(same.sum()),
+        equal_classes=int(right.sum()),
+        largest_difference=float(gap[same].max(initial=0.0)),
+        near=int(near.sum()),
+        unexplained=int((~same & ~near & ~overflows).sum()),
+        notes=predictions.notes,
+        exact=predictions.exact,
+        wrong_classes=int((same & ~right).sum()),
+        what="values" if view.is_regression else "probabilities",
+        overflows=int(overflows.sum()),
+    )
+
+
+def sensitive_rows(tree: CrispTree, X: Singles) -> npt.NDArray[np.bool_]:
+    """Find rows whose leaf another order or precision of a sum may change: by rounding, and by overflow.  (2, n)
+
+    The scores of two orders or precisions of the sum of k terms differ by at most (k + 3) · 2⁻²⁴ · (Σ|w x| + |b|), and
+    no partial sum exceeds Σ|w x| + |b| by more than that.
+    """
+    near, overflows = np.zeros((2, len(X)), dtype=bool)
+    for split, rows, scores in visit_splits(tree, X):
+        if isinstance(tree, FlatTree):
+            weight = tree.weight[split].astype(np.float64)
+            used = np.flatnonzero(weight)
+            sizes = np.abs(X[np.ix_(rows, used)].astype(np.float64)) @ np.abs(weight[used]) + abs(tree.bias[split])
+            bound = (len(used) + 3) * UNIT_ROUNDOFF * sizes
+            overflows[rows[sizes + bound > LARGEST]] = True
+        else:
+            bound = np.full(len(rows), MODULE_ROUNDING * max(float(tree.statistics.score_spread[split]), 1.0))
+            overflows[rows[~np.isfinite(scores)]] = True
+        near[rows[np.abs(scores) <= bound]] = True
+    return np.stack([near, overflows])

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.agreement import EncodedRows, Predictions
 from crisptree.export.escaping import quote_javascript as quote
-from crisptree.export.formats import find_format
-from crisptree.export.portable import ExportError, Input, Portable, PortableTree
+from crisptree.export.formats import EncodedRows, Predictions, find_format
+from crisptree.export.portable import ExportError, Portable, PortableTree
+from crisptree.inspection.model_view import InputColumn
 
 MAX_SAFE_INTEGER = 2**53
 
@@ -88,9 +88,9 @@ def run(portable: Portable, written: str, rows: EncodedRows) -> Predictions:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode:
             raise ExportError(f"Node.js failed: {result.stderr.strip()[-500:]}")
-        found = json.loads((root / "found.json").read_text(encoding="utf-8"))
+        results = json.loads((root / "found.json").read_text(encoding="utf-8"))
         version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    leaves, outputs, classes = (np.array(part) for part in zip(*found, strict=True))
+    leaves, outputs, classes = (np.array(part) for part in zip(*results, strict=True))
     return Predictions.of(leaves, outputs, classes, range(len(portable.classes)), (f"run with Node.js {version}",))
 
 
@@ -109,7 +109,7 @@ def _model(portable: Portable) -> str:
     )
 
 
-def _column(column: Input) -> str:
+def _column(column: InputColumn) -> str:
     fill = "null" if column.fill is None else repr(column.fill)
     return (
         f"{{ name: {quote(column.name)}, kind: {quote(column.kind)}, feature: {column.feature}, "

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import crisptree
-from crisptree.export.agreement import EncodedRows, Predictions, predict_with_model
-from crisptree.export.portable import Portable, unwrap, view_of_first_tree
-from crisptree.inspection.columns import find_preprocessing
-from crisptree.persistence.document import document_of, text_of
+from crisptree.export.formats import EncodedRows, Predictions, predict_with_model
+from crisptree.export.portable import Portable
+from crisptree.inspection.model_view import unwrap_model, view_model
+from crisptree.persistence.model_file import document_of, text_of
 
 
 def json(model: Any) -> str:
@@ -38,9 +38,8 @@ def json(model: Any) -> str:
     Portable.of(model, "export.json")  # rejects Pipelines with steps that a file cannot store
     estimator = model
     if hasattr(model, "named_steps") or hasattr(model, "best_estimator_"):
-        view = view_of_first_tree(model, "export.json")
-        estimator = copy.copy(unwrap(model))
-        stored = find_preprocessing(view)
+        estimator = copy.copy(unwrap_model(model)[1])
+        stored = view_model(model, "export.json", forests=True).preprocessing
         if stored is not None:
             estimator.__dict__["preprocessing_"] = stored
     return text_of(document_of(estimator._sections()))

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.agreement import EncodedRows, Predictions
 from crisptree.export.escaping import make_identifier
-from crisptree.export.formats import find_format
-from crisptree.export.portable import ExportError, Input, Portable, PortableTree, StackedTrees
+from crisptree.export.formats import EncodedRows, Predictions, find_format
+from crisptree.export.portable import ExportError, Portable, PortableTree, StackedTrees
+from crisptree.inspection.model_view import InputColumn
 
 OPSET, ML_OPSET = 13, 3
 """Old enough for runtimes of phones and browsers, new enough for all operators used."""
@@ -54,12 +54,7 @@ def onnx(model: Any, *, name: str = "model", form: str = "matrix") -> bytes:
     form : {"matrix", "ensemble", "paths"}, default="matrix"
         "matrix": all scores by one Gemm, then the leaf by a product with the matrix of paths; core operators only.
         "ensemble": all scores by one Gemm, then the ensemble of trees of ai.onnx.ml. "paths": level by level, every
-        row asks the splits on its own path only; for few rows and many splits.
-
-    Returns
-    -------
-    bytes
-        The file, which ``onnx.checker`` has passed.
+        row evaluates the splits on its own path only; for few rows and many splits.
 
     Examples
     --------
@@ -93,13 +88,10 @@ def render(model: Portable, name: str = "model", form: str = "matrix") -> bytes:
         scores = _conv_scores(graph, model, rows) if is_conv else _linear_scores(graph, trees, rows)
         leaves = ROUTINGS.get(form, _route_by_matrix)(graph, model, trees, scores)
     _add_outputs(graph, model, trees, rows, leaves)
-    return graph.serialize(make_identifier(name), _describe(model, trees, form))
-
-
-def _describe(model: Portable, trees: StackedTrees, form: str) -> str:
     what = "decision tree" if trees.n_trees == 1 else f"forest of {trees.n_trees} trees"
-    also = "; all networks are computed for every row" if model.split == "conv" else ""
-    return f"{what} of crisptree, {trees.n_leaves} leaves, form {form}{also}"
+    also = "; all networks are computed for every row" if is_conv else ""
+    description = f"{what} of crisptree, {trees.n_leaves} leaves, form {form}{also}"
+    return graph.serialize(make_identifier(name), description)
 
 
 def run(portable: Portable, written: bytes, rows: EncodedRows) -> Predictions:
@@ -115,12 +107,12 @@ def run(portable: Portable, written: bytes, rows: EncodedRows) -> Predictions:
     session = onnxruntime.InferenceSession(written, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     inputs = _encode_inputs(portable, rows)
-    found: dict[str, list[Any]] = {name: [] for name in names}
+    outputs_of: dict[str, list[Any]] = {name: [] for name in names}
     for start in range(0, max(len(rows), 1), ROWS_PER_RUN):
         piece = {name: values[start : start + ROWS_PER_RUN] for name, values in inputs.items()}
         for name, values in zip(names, session.run(names, piece), strict=True):
-            found[name].append(values)
-    outputs = {name: np.concatenate(values) for name, values in found.items()}
+            outputs_of[name].append(values)
+    outputs = {name: np.concatenate(values) for name, values in outputs_of.items()}
     notes = (f"run with onnxruntime {onnxruntime.__version__}",)
     values, labels = ("probabilities", outputs["label"].tolist()) if portable.classes else ("variable", ())
     classes = _label_values(portable.classes)[1].tolist()
@@ -248,7 +240,7 @@ def _input_names(model: Portable) -> list[str]:
     return names
 
 
-def _encode_number(graph: OnnxGraph, column: Input, name: str) -> list[str]:
+def _encode_number(graph: OnnxGraph, column: InputColumn, name: str) -> list[str]:
     value = graph.input(name, "float", 1)
     if column.fill is None:
         return [value]
@@ -257,7 +249,7 @@ def _encode_number(graph: OnnxGraph, column: Input, name: str) -> list[str]:
     return [filled, graph.cast(missing, "float")] if column.missing else [filled]
 
 
-def _encode_category(graph: OnnxGraph, model: Portable, column: Input, name: str) -> list[str]:
+def _encode_category(graph: OnnxGraph, model: Portable, column: InputColumn, name: str) -> list[str]:
     value = graph.input(name, "string", 1)
     parts = []
     if column.categories:
@@ -270,9 +262,9 @@ def _encode_category(graph: OnnxGraph, model: Portable, column: Input, name: str
 
 def _one_hot(graph: OnnxGraph, value: str, texts: tuple[str, ...]) -> str:
     """One-hot encode a text.  (N, 1) → (N, n_texts)"""
-    known = [text.encode("utf-8", "surrogatepass") for text in texts]
-    found = graph.add("OneHotEncoder", value, domain="ai.onnx.ml", cats_strings=known, zeros=1)
-    return graph.reshape(found, -1, len(texts))
+    categories = [text.encode("utf-8", "surrogatepass") for text in texts]
+    encoded = graph.add("OneHotEncoder", value, domain="ai.onnx.ml", cats_strings=categories, zeros=1)
+    return graph.reshape(encoded, -1, len(texts))
 
 
 def _route_by_matrix(graph: OnnxGraph, model: Portable, trees: StackedTrees, scores: str) -> str:
@@ -342,7 +334,7 @@ def _route_by_ensemble(graph: OnnxGraph, model: Portable, trees: StackedTrees, s
                 for name, value in zip(targets, (number, node, number, leaf), strict=True):
                     targets[name].append(value)
         start += structure.n_splits
-    found = graph.add(
+    leaves = graph.add(
         "TreeEnsembleRegressor",
         scores,
         domain="ai.onnx.ml",
@@ -351,7 +343,7 @@ def _route_by_ensemble(graph: OnnxGraph, model: Portable, trees: StackedTrees, s
         **{f"nodes_{name}": values for name, values in nodes.items()},
         **{f"target_{name}": values for name, values in targets.items()},
     )
-    return graph.cast(found, "int64")
+    return graph.cast(leaves, "int64")
 
 
 def _route_by_paths(graph: OnnxGraph, model: Portable, trees: StackedTrees, rows: str) -> str:
@@ -364,11 +356,12 @@ def _route_by_paths(graph: OnnxGraph, model: Portable, trees: StackedTrees, rows
     for side, own in enumerate((trees.left, trees.right)):
         children[:n_splits, side] = np.where(own >= 0, own, n_splits + ~own)
     roots = np.where(trees.root >= 0, trees.root, n_splits + ~trees.root)
-    asks = np.where(np.arange(n_splits + trees.n_leaves) < n_splits, np.arange(n_splits + trees.n_leaves), 0)
+    evaluated = np.where(np.arange(n_splits + trees.n_leaves) < n_splits, np.arange(n_splits + trees.n_leaves), 0)
     weight, bias = (
         graph.constant(part, "float", name) for part, name in ((trees.weight, "weight"), (trees.bias, "bias"))
     )
-    asked, below = graph.constant(asks, "int64", "split"), graph.constant(children.reshape(-1), "int64", "children")
+    split_of = graph.constant(evaluated, "int64", "split")
+    below = graph.constant(children.reshape(-1), "int64", "children")
     two, zero = graph.constant(2, "int64", "two"), graph.constant(0.0, "float", "zero")
     last = graph.constant([2], "int64", "axis")
     beside = graph.add("Unsqueeze", rows, graph.constant([1], "int64", "axis"))  # (N, 1, features)
@@ -376,7 +369,7 @@ def _route_by_paths(graph: OnnxGraph, model: Portable, trees: StackedTrees, rows
     shape = graph.add("Concat", n_rows, graph.constant([trees.n_trees], "int64"), axis=0)
     node = graph.add("Expand", graph.constant(roots, "int64", "roots"), shape)
     for _ in range(max(tree.structure.depth for tree in model.trees)):
-        split = graph.add("Gather", asked, node)
+        split = graph.add("Gather", split_of, node)
         terms = graph.add("Mul", graph.add("Gather", weight, split), beside)
         score = graph.add("Add", graph.add("ReduceSum", terms, last, keepdims=0), graph.add("Gather", bias, split))
         right = graph.cast(graph.add("Greater", score, zero), "int64")
@@ -465,7 +458,9 @@ def _tree_conv_scores(graph: OnnxGraph, model: Portable, tree: PortableTree, row
     center, factor = (graph.constant(part, "float", "scaling") for part in tree.scaling)
     scaled = graph.add("Mul", graph.add("Sub", rows, center), factor)
     image = graph.add("Transpose", graph.reshape(scaled, -1, height, width, channels), perm=[0, 3, 1, 2])
-    layer, n_splits = _stacked_layers(tree.modules), tree.structure.n_splits
+    n_splits = tree.structure.n_splits
+    # Weights and offsets by the number of their layer in ``splits.conv.ConvNet``, stacked over the splits.
+    layer = {k: tuple(tree.modules[f"layers.{k}.{part}"] for part in ("weight", "bias")) for k in (0, 3, 7, 9)}
     first = graph.add("Conv", image, *_merged_filters(graph, layer[0]), kernel_shape=[5, 5])
     first = graph.add("Relu", _pool(graph, first))
     second = graph.add("Conv", first, *_merged_filters(graph, layer[3]), kernel_shape=[5, 5], group=n_splits)
@@ -477,13 +472,7 @@ def _tree_conv_scores(graph: OnnxGraph, model: Portable, tree: PortableTree, row
     return graph.reshape(graph.add("Transpose", scores, perm=[1, 0, 2]), 0, n_splits)
 
 
-def _stacked_layers(parameters: Any) -> dict[int, tuple[Any, Any]]:
-    """Weights and offsets by the number of their layer in ``splits.conv.ConvNet``, stacked over the splits."""
-    numbers = (0, 3, 7, 9)
-    return {number: tuple(parameters[f"layers.{number}.{part}"] for part in ("weight", "bias")) for number in numbers}
-
-
-def _merged_filters(graph: OnnxGraph, layer: tuple[Any, Any]) -> list[str]:
+def _merged_filters(graph: OnnxGraph, layer: tuple[Any, ...]) -> list[str]:
     """Filters of all splits as those of one convolution."""
     weight, bias = layer
     merged = np.reshape(weight, (-1, *weight.shape[2:]))
@@ -494,7 +483,7 @@ def _pool(graph: OnnxGraph, image: str) -> str:
     return graph.add("MaxPool", image, kernel_shape=[2, 2], strides=[2, 2])
 
 
-def _dense(graph: OnnxGraph, values: str, layer: tuple[Any, Any]) -> str:
+def _dense(graph: OnnxGraph, values: str, layer: tuple[Any, ...]) -> str:
     """A linear layer for every split.  (splits, N, values) → (splits, N, outputs)"""
     weight, bias = layer
     product = graph.add("MatMul", values, graph.constant(np.swapaxes(weight, 1, 2), "float", "linear"))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +13,7 @@ import numpy.typing as npt
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.statistics import node_tables
 from crisptree.inspection import ModelView, view_model
-from crisptree.inspection.columns import find_preprocessing
-from crisptree.inspection.names import resolve_feature_names
+from crisptree.inspection.model_view import InputColumn, linear_models, resolve_feature_names
 from crisptree.structure import TreeStructure
 from crisptree.targets.labels import label_type
 
@@ -24,98 +21,46 @@ Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+LARGEST = np.float32(np.finfo(np.float32).max)
+_BITS = 0x7F7FFFFF
+"""Bits of the largest number; numbers of one sign are ordered as their bits are."""
+
 
 class ExportError(ValueError):
-    """A model cannot be exported to a format; the message says why and what to do."""
-
-
-@dataclass(frozen=True)
-class Input:
-    """One column of the user's table, and the features of the tree that it becomes.
-
-    Parameters
-    ----------
-    name : str
-        The column's name, as the user wrote it: any text at all.
-    kind : {"number", "boolean", "category"}
-        A number is a feature as it is, rounded to single precision; true is 1 and false is 0; a category is one
-        feature for every value in ``categories``, 1 for that value and 0 for all others.
-    feature : int
-        The number of its first feature.
-    categories : tuple of str
-        The values of a category.
-    fill : float or None
-        Value that replaces a missing number; None for categories, and where the model has none.
-    missing : bool
-        Whether one more feature, the column's last, is 1 where the value is missing.
-    """
-
-    name: str
-    kind: str
-    feature: int
-    categories: tuple[str, ...] = ()
-    fill: float | None = None
-    missing: bool = False
-
-    @property
-    def n_features(self) -> int:
-        """Number of its features without the missing indicator."""
-        return len(self.categories) if self.kind == "category" else 1
-
-    @property
-    def missing_feature(self) -> int | None:
-        """Index of the missing indicator."""
-        return self.feature + self.n_features if self.missing else None
+    """Raised where a model cannot be exported to a format, with the reason and what to do."""
 
 
 @dataclass(frozen=True, eq=False)
 class PortableTree:
     """One tree: a row goes right where ``inference.flat_tree.linear_scores`` is above zero, left elsewhere.
 
-    Parameters
-    ----------
-    structure : TreeStructure
-        Its ``left`` and ``right`` children: a child c ≥ 0 is a split, c < 0 is leaf −c − 1.
-    tables : ndarray of shape (n_leaves, n_outputs)
-        Leaf outputs: class probabilities, or the mean of a regression.
-    node_tables : ndarray of shape (n_nodes, n_outputs)
-        The same for every node, splits first.
-    node_rows : ndarray of shape (n_nodes,)
-        The weight of the training rows at every node, splits first.
-    weight, bias : ndarray, float32
-        Hyperplanes on raw features, (n_splits, n_features) and (n_splits,); without any splits for modules.
-    modules : mapping
-        Parameters of split modules by name, stacked over the splits; empty for linear splits.
-    scaling : pair of ndarray or None
-        Of such trees: the input of a module is (x − center) · factor.
-    linear : pair of ndarray or None
-        Weights (n_leaves, n_outputs, n_features) and offsets (n_leaves, n_outputs) of linear leaves, in the units of y;
-        class probabilities are softmax(weights · x + offsets).
-    node_variances : ndarray of shape (n_nodes, n_outputs) or None
-        For regression the variance of y at every node, splits first.
+    ``linear`` are weights (n_leaves, n_outputs, n_features) and offsets (n_leaves, n_outputs) of linear leaves, in the
+    units of y; class probabilities are softmax(weights · x + offsets).
     """
 
-    structure: TreeStructure
-    tables: Doubles
-    node_tables: Doubles
-    node_rows: Doubles
-    weight: Singles
+    structure: TreeStructure  # a child c ≥ 0 of ``left`` and ``right`` is a split, c < 0 is leaf −c − 1
+    tables: Doubles  # class probabilities, or the means of a regression, of every leaf  (n_leaves, n_outputs)
+    node_tables: Doubles  # the same for every node, splits first  (n_nodes, n_outputs)
+    node_rows: Doubles  # weight of the training rows at every node  (n_nodes,)
+    weight: Singles  # hyperplanes on raw features, no rows for modules  (n_splits, n_features)
     bias: Singles
-    modules: Mapping[str, npt.NDArray[Any]]
-    scaling: tuple[Doubles, Doubles] | None = None
+    modules: Mapping[str, npt.NDArray[Any]]  # parameters of split modules by name, stacked over the splits
+    scaling: tuple[Doubles, Doubles] | None = None  # of modules: their input is (x − center) · factor
     linear: tuple[Doubles, Doubles] | None = None
-    node_variances: Doubles | None = None
+    node_variances: Doubles | None = None  # variance of a regression at every node  (n_nodes, n_outputs)
 
     @classmethod
     def of(cls, tree: CrispTree, n_targets: int | None = None) -> PortableTree:
         """Convert a tree; ``n_targets`` is the number of regression targets, None for classification."""
         own = slice(0, n_targets)  # regression tables hold means, and then variances
-        nodes = tree.in_units(node_tables(tree))
+        nodes = tree.restore_units(node_tables(tree))
         variances = None if n_targets is None else nodes[:, n_targets:]
-        weight = tree.meaning.weight(tree.statistics.node_counts)
+        weight = tree.target.weight(tree.statistics.node_counts)
         shared = tree.structure, tree.leaf_values()[:, own], nodes[:, own], weight
         if isinstance(tree, FlatTree):
-            return cls(*shared, tree.weight, tree.bias, {}, linear=_linear(tree), node_variances=variances)
+            models, leaves = linear_models(tree), slice(tree.structure.n_splits, None)
+            linear = None if models is None else (models[0][leaves], models[1][leaves])
+            return cls(*shared, tree.weight, tree.bias, {}, linear=linear, node_variances=variances)
         modules: Any = tree
         none, scaling = np.zeros((0, tree.n_features), np.float32), tree.statistics.scaling
         return cls(*shared, none, none[:, 0], modules.parameter_arrays(), (scaling.center, scaling.factor))
@@ -137,27 +82,11 @@ class PortableTree:
 
 @dataclass(frozen=True, eq=False)
 class StackedTrees:
-    """All trees of a model as one: splits and leaves are numbered through.
+    """All trees of a model as one: splits and leaves are numbered through."""
 
-    Parameters
-    ----------
-    root : ndarray of shape (n_trees,)
-        Root of every tree: a split ≥ 0, or the leaf −root − 1 of a tree without splits.
-    first_leaf : ndarray of shape (n_trees,)
-        Index of every tree's leaf 0.
-    left, right : ndarray of shape (n_splits,)
-        Children: a child c ≥ 0 is a split, c < 0 is leaf −c − 1.
-    weight, bias : ndarray, float32
-        Hyperplanes on raw features.
-    tables : ndarray of shape (n_leaves, n_outputs)
-        Leaf tables.
-    linear : pair of ndarray or None
-        Weights and offsets of linear leaves; see ``PortableTree``.
-    """
-
-    root: Integers
-    first_leaf: Integers
-    left: Integers
+    root: Integers  # of every tree: a split ≥ 0, or the leaf −root − 1 of a tree without splits  (n_trees,)
+    first_leaf: Integers  # index of every tree's leaf 0  (n_trees,)
+    left: Integers  # children: c ≥ 0 is a split, c < 0 is leaf −c − 1  (n_splits,)
     right: Integers
     weight: Singles
     bias: Singles
@@ -267,17 +196,6 @@ class FeatureRanges:
 
 
 @dataclass(frozen=True, eq=False)
-class ImageWindows:
-    """How rows are made of images: the window around every pixel, at every scale, of every channel."""
-
-    window: int
-    scales: tuple[int, ...]
-    channels: int | None
-    normalised: bool
-    earlier: tuple[PortableTree, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class Portable:
     """A fitted model without its estimator; ``Portable.of`` makes it.
 
@@ -289,7 +207,7 @@ class Portable:
         Class labels as Python values: str, int, float or bool. Empty for regression.
     class_type : str
         The name of their type in ``crisptree.targets.labels``.
-    inputs : tuple of Input
+    inputs : tuple of InputColumn
         The columns of a table, and how they become features.
     feature_names : tuple of str
         Names of the features, from the user or the encoder.
@@ -301,10 +219,8 @@ class Portable:
         "oblique", "axis", "conv" or "module".
     image_shape : tuple of int or None
         (height, width[, channels]) where a row is an image.
-    windows : ImageWindows or None
-        Of segmenters and regressors of pixels: how images become rows.
-    target : str or None
-        Name of the target column, if known.
+    takes_images : bool
+        Whether rows are windows of images, as for segmenters and regressors of pixels.
     ranges : FeatureRanges or None
         Values of the features in training, if known.
 
@@ -320,14 +236,13 @@ class Portable:
     trees: tuple[PortableTree, ...]
     classes: tuple[Any, ...]
     class_type: str
-    inputs: tuple[Input, ...]
+    inputs: tuple[InputColumn, ...]
     feature_names: tuple[str, ...]
     missing_texts: tuple[str, ...]
     named: bool
     split: str
     image_shape: tuple[int, ...] | None = None
-    windows: ImageWindows | None = None
-    target: str | None = None
+    takes_images: bool = False
     ranges: FeatureRanges | None = None
 
     @classmethod
@@ -335,38 +250,31 @@ class Portable:
         """Convert a fitted estimator, or a Pipeline of table encoders that ends in one."""
         if isinstance(model, Portable):
             return model
-        view, n_targets, crisp_trees = view_of_first_tree(model, purpose), n_targets_of(model), trees_of(model)
+        view = view_model(model, purpose, forests=True)
         _check_earlier(view, purpose)
-        estimator = view.estimator
-        trees = tuple(PortableTree.of(tree, n_targets) for tree in crisp_trees)
-        inputs, stored = _inputs(view)
+        estimator, stored, n_targets = view.estimator, view.preprocessing, view.n_targets
+        trees = tuple(PortableTree.of(tree, n_targets) for tree in view.trees)
         classes = np.asarray(estimator.classes_ if n_targets is None else [])
         return cls(
             trees=trees,
             classes=tuple(classes.tolist()),
             class_type="" if n_targets is not None else label_type(classes),
-            inputs=inputs,
+            inputs=view.raw_columns,
             feature_names=tuple(resolve_feature_names(estimator, None, view.transformers)),
             missing_texts=() if stored is None else tuple(stored.missing),
             named=getattr(estimator, "feature_names_in_", None) is not None if stored is None else bool(stored.named),
             split=_split(view, trees),
             image_shape=None if estimator.image_shape_ is None else tuple(estimator.image_shape_),
-            windows=_windows(estimator, n_targets),
-            target=None if stored is None else stored.target,
-            ranges=FeatureRanges.of(crisp_trees),
+            takes_images=hasattr(estimator, "window"),
+            ranges=FeatureRanges.of(view.trees),
         )
-
-    @property
-    def task(self) -> str:
-        """What the model predicts: "classification" or "regression"."""
-        return "classification" if self.classes else "regression"
 
     @cached_property
     def stacked(self) -> StackedTrees:
         """All trees with splits and leaves numbered through."""
         return StackedTrees.of(self.trees)
 
-    def input_of(self, feature: int) -> tuple[int, Input]:
+    def input_of(self, feature: int) -> tuple[int, InputColumn]:
         """Find the column that a feature comes from, and its index."""
         for index, column in enumerate(self.inputs):
             if column.feature <= feature < column.feature + column.n_features + column.missing:
@@ -392,7 +300,7 @@ class Portable:
             "categories": any(column.kind == "category" for column in self.inputs),
             "forest": len(self.trees) > 1,
             "regression": not self.classes,
-            "segmenter": self.windows is not None,
+            "segmenter": self.takes_images,
             "linear": any(tree.linear is not None for tree in self.trees),
         }
         return frozenset(word for word, needed in needs.items() if needed)
@@ -413,18 +321,6 @@ class Portable:
         return any(column.kind != "number" or column.missing for column in self.inputs)
 
 
-def _linear(tree: FlatTree) -> tuple[Doubles, Doubles] | None:
-    """Linear models of the leaves, for regression converted to the units of y."""
-    if tree.linear_weight is None or tree.linear_bias is None:
-        return None
-    leaves = slice(tree.structure.n_splits, None)
-    weight, bias = tree.linear_weight[leaves], tree.linear_bias[leaves]
-    center, unit = tree.statistics.y_center, tree.statistics.y_unit
-    if center is None or unit is None:
-        return weight, bias
-    return weight * np.asarray(unit)[..., None], bias * unit + center
-
-
 def _check_earlier(view: ModelView, purpose: str) -> None:
     """Reject Pipelines with steps other than table encoders."""
     for holder in view.transformers:
@@ -437,76 +333,67 @@ def _check_earlier(view: ModelView, purpose: str) -> None:
                 )
 
 
-def _inputs(view: ModelView) -> tuple[tuple[Input, ...], Any]:
-    """Columns of the table and the stored preprocessing; without any, every feature is a number."""
-    stored = find_preprocessing(view)
-    if stored is None:
-        names = resolve_feature_names(view.estimator, None, view.transformers)
-        return tuple(Input(name, "number", number) for number, name in enumerate(names)), None
-    inputs, feature = [], 0
-    for column in stored.columns:
-        fill = None if math.isnan(column.mean) else float(column.mean)
-        inputs.append(Input(column.name, column.kind, feature, tuple(column.categories), fill, bool(column.missing)))
-        feature += len(column.features)
-    return tuple(inputs), stored
-
-
 def _split(view: ModelView, trees: tuple[PortableTree, ...]) -> str:
     if any(tree.modules for tree in trees):
         return "conv" if view.split_name == "conv" else "module"
     return "axis" if all(tree.is_axis_aligned for tree in trees) else "oblique"
 
 
-def _windows(estimator: Any, n_targets: int | None) -> ImageWindows | None:
-    if not hasattr(estimator, "window"):
-        return None
-    return ImageWindows(
-        int(estimator.window),
-        tuple(int(scale) for scale in estimator.scales),
-        estimator.channels_,
-        bool(estimator.normalise_images),
-        tuple(PortableTree.of(tree, n_targets) for tree in estimator.earlier_trees_),
-    )
+class Threshold(NamedTuple):
+    """A split on one feature: rows whose feature, as float32, is at most ``value`` go one way, all others the other.
+
+    The score w · x + b, with each step rounded to single precision, is monotonic in x. So there is one largest x on
+    one side, and a comparison with it decides as the sum does, for every number.
+    """
+
+    feature: int
+    value: float
+    """Exact in single precision; −∞ where every row goes the way of the larger ones."""
+    larger_go_right: bool
 
 
-def _first_tree(model: Any) -> Any:
-    """Replace a forest, alone or at the end of a Pipeline, by its first tree."""
-    if hasattr(model, "best_estimator_"):
-        return _first_tree(model.best_estimator_)
-    if hasattr(model, "named_steps"):
-        *earlier, (name, last) = model.steps
-        one = _first_tree(last)
-        if one is last:
-            return model
-        twin = copy.copy(model)
-        twin.steps = [*earlier, (name, one)]
-        return twin
-    return model.tree(0) if "forest_" in getattr(model, "__dict__", {}) else model
+def find_threshold(feature: int, weight: np.float32, bias: np.float32) -> Threshold:
+    """Find the threshold of a split with one weight."""
+    rises = bool(weight >= 0)  # without a weight the bias sends all rows one way, and either word is true
+
+    def is_below(x: np.float32) -> bool:
+        """True if x is on the side of the small values."""
+        with np.errstate(over="ignore", under="ignore"):
+            goes_right = np.float32(weight * x) + bias > 0
+        return bool(goes_right) != rises
+
+    if not is_below(-LARGEST):
+        return Threshold(feature, -np.inf, rises)
+    low, high = -_BITS, _BITS + 1  # the number of ``low`` is below, that of ``high`` is not, or there is none
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_below(_float_at(middle)) else (low, middle)
+    return Threshold(feature, float(_float_at(low)), rises)
 
 
-def unwrap(model: Any) -> Any:
-    """Unwrap the estimator from a Pipeline or a search."""
-    while True:
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif hasattr(model, "named_steps"):
-            model = model.steps[-1][1]
-        else:
-            return model
+def find_split_threshold(weight: npt.NDArray[np.float32], bias: np.float32) -> Threshold:
+    """Find the threshold of a split with at most one nonzero weight."""
+    used = np.flatnonzero(weight)
+    feature = int(used[0]) if len(used) else 0
+    return find_threshold(feature, weight[feature], bias)
 
 
-def view_of_first_tree(model: Any, purpose: str) -> ModelView:
-    """View of a model; for a forest that of its first tree, which knows names, columns and classes."""
-    return view_model(_first_tree(model), purpose)
+def convert_to_double(value: float) -> tuple[float, bool]:
+    """Convert a float32 threshold to (limit, inclusive) for readers that compare doubles without rounding them.
+
+    A double rounds to a float32 of at most ``value`` exactly if it is below the limit, or at it if inclusive.
+    """
+    if value == -np.inf:
+        return -np.inf, False
+    single = np.float32(value)
+    above = np.nextafter(single, np.float32(np.inf))
+    if not np.isfinite(above):  # beyond it nothing is finite in single precision
+        return float(LARGEST), True
+    middle = (float(single) + float(above)) / 2  # exact: doubles have 29 bits more
+    return middle, bool(np.float32(middle) == single)
 
 
-def n_targets_of(model: Any) -> int | None:
-    """Number of regression targets; None for classification."""
-    n_targets: int | None = getattr(unwrap(model), "__dict__", {}).get("n_outputs_")
-    return n_targets
-
-
-def trees_of(model: Any) -> tuple[CrispTree, ...]:
-    """All trees of a fitted model, at least one."""
-    forest = getattr(unwrap(model), "__dict__", {}).get("forest_")
-    return (view_of_first_tree(model, "an export").tree,) if forest is None else tuple(forest.trees)
+def _float_at(rank: int) -> np.float32:
+    """The float32 with a rank among all finite ones; zero has rank 0."""
+    size = np.uint32(abs(rank)).view(np.float32)
+    return -size if rank < 0 else size

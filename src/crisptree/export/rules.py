@@ -1,19 +1,33 @@
-"""Rules of a tree for people: indented text, and Graphviz source."""
+"""Rules of a tree for people: indented text, Graphviz source, and HTML without script or style sheet for notebooks."""
 
 from __future__ import annotations
 
+import base64
+import struct
+import zlib
 from collections.abc import Iterator
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inspection import Names, view_model
-from crisptree.inspection.importances import compute_effects, rank_features
+from crisptree.inspection import ModelView, Names, view_model
+from crisptree.inspection.linear_splits import compute_effects, format_number, make_split_rule, rank_features
 from crisptree.inspection.validation import check_integer, check_optional_integer
 
 THINNEST, THICKEST = 0.5, 6.0
 """Width of Graphviz edges, by the share of training rows."""
+
+WIDTH, HEIGHT, GAP, LEVEL = 172, 58, 12, 92
+"""Pixels: of a node, between two nodes, and from one level to the next."""
+
+MAX_LETTERS = 27
+"""Letters that fit into a line of a node; a hover shows the whole text."""
+
+COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
+"""matplotlib's tab10, which ``crisptree.plots`` uses; HTML needs no matplotlib."""
 
 
 class NodeRule(NamedTuple):
@@ -22,7 +36,7 @@ class NodeRule(NamedTuple):
     node: int
     depth: int
     parent: int  # −1 above the root
-    answer: str  # "no" if it is the left child, "yes" if the right
+    branch: str  # "no" if it is the left child, "yes" if the right
     share: float  # of the training rows
     title: str
     is_split: bool  # whether it is a split whose children are shown too
@@ -68,8 +82,8 @@ def text(
     """
     lines = []
     for rule in iterate_rules(model, "export.text", feature_names, terms, max_depth, decimals):
-        answer = f"{rule.answer}:".ljust(5) if rule.answer else ""
-        lines.append(f"{'    ' * rule.depth}{answer}{rule.title}: {rule.text}")
+        branch = f"{rule.branch}:".ljust(5) if rule.branch else ""
+        lines.append(f"{'    ' * rule.depth}{branch}{rule.title}: {rule.text}")
     return "\n".join(lines)
 
 
@@ -100,9 +114,9 @@ def dot(
         style = "" if rule.is_split else ', style="rounded"'
         label = quote_dot(rule.title + "\n" + rule.text)
         lines.append(f"    n{rule.node} [label={label}{style}];")
-        if rule.answer:
+        if rule.branch:
             width = THINNEST + (THICKEST - THINNEST) * rule.share
-            lines.append(f'    n{rule.parent} -> n{rule.node} [label="{rule.answer}", penwidth="{width:.2f}"];')
+            lines.append(f'    n{rule.parent} -> n{rule.node} [label="{rule.branch}", penwidth="{width:.2f}"];')
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -131,17 +145,16 @@ def iterate_rules(
         node = waiting.pop()
         depth, parent = int(structure.node_depths[node]), int(structure.parents[node])
         is_split = node < structure.n_splits
-        answer = "" if parent < 0 else "yes" if structure.right_nodes[parent] == node else "no"
+        branch = "" if parent < 0 else "yes" if structure.right_nodes[parent] == node else "no"
         expanded = is_split and (deepest is None or depth < deepest)
-        name = f"split {node}" if is_split else f"leaf {node - structure.n_splits}"
-        below, rows = " and below" if is_split and not expanded else "", f"{view.node_weights[node]:.6g}"
-        title = f"{name}{below}, {rows} row{'' if rows == '1' else 's'}"
+        below = " and below" if is_split and not expanded else ""
+        title = f"{view.name_node(node)}{below}, {view.count_rows(node, '.6g')}"
         if expanded:
             text = describe_split(view.tree, node, view.feature_names, terms, decimals)
         else:
             model = view.describe_linear_leaf(node, terms, decimals)
             text = f"{view.describe_node(node)}, {model}" if model else view.describe_node(node)
-        yield NodeRule(node, depth, parent, answer, float(shares[node]), title, expanded, text)
+        yield NodeRule(node, depth, parent, branch, float(shares[node]), title, expanded, text)
         if expanded:
             waiting += [int(structure.right_nodes[node]), int(structure.left_nodes[node])]
 
@@ -162,3 +175,152 @@ def describe_split(tree: CrispTree, split: int, names: list[str], terms: int | N
     total = " ".join(parts) or "+ 0"
     signed = total[2:] if total.startswith("+") else "-" + total[2:]
     return f"{signed} > {-float(tree.bias[split]) + 0.0:.{decimals}g}?"
+
+
+def html(model: Any, feature_names: Names = None, *, terms: int = 2, max_depth: int = 3) -> str:
+    """Draw the upper levels of a fitted tree as HTML, as notebooks show a fitted estimator.
+
+    Rows that satisfy the rule of a split go right. The strip below a node shows the classes of its training rows.
+
+    Parameters
+    ----------
+    model : CrispTreeClassifier, CrispSegmenter or Pipeline
+        A fitted estimator, or a fitted Pipeline that ends in one.
+    feature_names : sequence of str, default=None
+        Words in place of the model's own names.
+    terms : int, default=2
+        How many terms of each split to write out; a hover shows more of them.
+    max_depth : int, default=3
+        How many levels of splits to draw.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier, export
+    >>> model = CrispTreeClassifier(max_depth=1, random_state=0)
+    >>> model = model.fit(*load_iris(return_X_y=True))
+    >>> export.html(model).startswith("<div")
+    True
+    """
+    view = view_model(model, "export.html", feature_names=feature_names)
+    terms, deepest = check_integer("terms", terms, 1), check_integer("max_depth", max_depth, 0)
+    structure, positions = view.tree.structure, _positions(view, deepest)
+    width = max((x for x, _ in positions.values()), default=0) + WIDTH / 2 + GAP
+    height = max(y for _, y in positions.values()) + HEIGHT + 26
+    parts = []
+    for node, (x, y) in positions.items():
+        parent = int(structure.parents[node])
+        if parent in positions:
+            (start, above), middle = positions[parent], y - (LEVEL - HEIGHT) / 2
+            curve = f"M{start} {above + HEIGHT + 8}C{start} {middle} {x} {middle} {x} {y}"
+            thick = 1 + 6 * view.node_weights[node] / max(view.node_weights[0], np.finfo(float).tiny)
+            parts.append(f'<path d="{curve}" fill="none" stroke="#9aa7b5" stroke-width="{thick:.1f}"/>')
+    for node, (x, y) in positions.items():
+        parts.append(_node(view, node, x, y, terms, structure.node_depths[node] >= deepest))
+    facts = f"{structure.n_leaves:,} leaves, depth {structure.depth}, {view.tree.n_features:,} features"
+    shown = "" if deepest >= structure.depth else f"; the first {deepest} levels of splits"
+    return (
+        f'<div><p style="margin:0 0 4px">{escape(type(view.estimator).__name__)}: {facts}{shown}</p>'
+        f'<div style="overflow-x:auto"><svg width="{width:.0f}" height="{height:.0f}" role="img" '
+        f'font-family="sans-serif" font-size="11.5" style="background:white">{"".join(parts)}</svg></div></div>'
+    )
+
+
+def _positions(view: ModelView, deepest: int) -> dict[int, tuple[float, float]]:
+    """Horizontal center and upper edge of every node that is drawn."""
+    structure, positions, n_ends = view.tree.structure, {}, 0
+    waiting = [(0, False)]
+    while waiting:
+        node, done = waiting.pop()
+        depth = int(structure.node_depths[node])
+        if node >= structure.n_splits or depth >= deepest:
+            positions[node] = (GAP + WIDTH / 2 + n_ends * (WIDTH + GAP), float(depth * LEVEL + 4))
+            n_ends += 1
+        elif done:
+            left, right = (positions[int(child[node])][0] for child in (structure.left_nodes, structure.right_nodes))
+            positions[node] = ((left + right) / 2, float(depth * LEVEL + 4))
+        else:
+            children = int(structure.left_nodes[node]), int(structure.right_nodes[node])
+            waiting += [(node, True), (children[1], False), (children[0], False)]
+    return positions
+
+
+def _node(view: ModelView, node: int, x: float, y: float, terms: int, is_end: bool) -> str:
+    """Draw a split as its rule or weight image, a leaf as its prediction, with the strip of classes below."""
+    is_split, name, rows = node < view.tree.structure.n_splits, view.name_node(node), view.count_rows(node)
+    hint, picture = f"{name}, {rows}: {view.describe_node(node)}", ""
+    if not is_split or is_end:
+        more = " …" if is_split else ""
+        if view.is_regression:
+            lines = [view.describe_node(node), f"{rows}{more}"]
+        else:
+            label, share = view.rank_classes(node)[0]
+            lines = [label, f"{share:.1%} of {rows}{more}"]
+    elif view.has_weight_images:
+        picture, lines = _weight_image(view, node, x, y), []
+    elif isinstance(view.tree, FlatTree):
+        rule = make_split_rule(view.tree, node, terms)
+        more = f"+ {rule.left_out} more " if rule.left_out else ""
+        lines = [*rule.format_terms(view.feature_names, 3), f"{more}{rule.sign} {format_number(rule.threshold)}"]
+        hint += f"; right where {make_split_rule(view.tree, node, 12).format(view.feature_names)}"
+    else:
+        lines = [view.split_name, name]
+    step = HEIGHT / (len(lines) + 0.6) if lines else 0.0
+    shortened = (line if len(line) <= MAX_LETTERS else line[: MAX_LETTERS - 1] + "…" for line in lines)
+    style = 'text-anchor="middle" fill="#222"'
+    written = "".join(
+        f'<text x="{x:.1f}" y="{y + (index + 0.95) * step:.1f}" {style}>{escape(line)}</text>'
+        for index, line in enumerate(shortened)
+    )
+    corner = 2 if is_split else 10
+    box = (
+        f'<rect x="{x - WIDTH / 2:.1f}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="{corner}" fill="#fafaf8" '
+        'stroke="#c9c9c2"/>'
+    )
+    return f"<g><title>{escape(hint)}</title>{box}{picture}{written}{_strip(view, node, x, y)}</g>"
+
+
+def _strip(view: ModelView, node: int, x: float, y: float) -> str:
+    """Draw the share of every class; for regression the first target between the lowest and the highest."""
+    if view.is_regression:
+        at, height = x - WIDTH / 2 + WIDTH * float(view.bar_heights[node][0]), y + HEIGHT + 2
+        return (
+            f'<rect x="{x - WIDTH / 2:.1f}" y="{height}" width="{WIDTH}" height="6" fill="#e5e9ee"/>'
+            f'<rect x="{max(at - 3, x - WIDTH / 2):.1f}" y="{height}" width="6" height="6" fill="{COLORS[0]}">'
+            f"<title>{escape(view.describe_node(node))}</title></rect>"
+        )
+    parts, left = [], x - WIDTH / 2
+    for index, share in enumerate(view.node_values[node]):
+        wide = WIDTH * float(share)
+        if wide >= 0.5:
+            color = COLORS[index % len(COLORS)]
+            parts.append(
+                f'<rect x="{left:.1f}" y="{y + HEIGHT + 2}" width="{wide:.1f}" height="6" fill="{color}">'
+                f"<title>{escape(view.class_names[index])}: {share:.1%}</title></rect>"
+            )
+        left += wide
+    return "".join(parts)
+
+
+def _weight_image(view: ModelView, node: int, x: float, y: float) -> str:
+    height, width, channels = view.image_shape or (1, 1, 1)
+    weights = view.scaled_weights(node).reshape(height, width, channels).mean(axis=2)
+    low, span = weights.min(), float(np.ptp(weights)) or 1.0
+    grey = np.round((weights - low) / span * 255).astype(np.uint8)
+    side = HEIGHT - 6
+    return (
+        f'<image x="{x - side / 2:.1f}" y="{y + 3}" width="{side}" height="{side}" style="image-rendering:pixelated" '
+        f'href="data:image/png;base64,{base64.b64encode(encode_png(grey)).decode()}"/>'
+    )
+
+
+def encode_png(grey: npt.NDArray[np.uint8]) -> bytes:
+    """Encode a grey image as PNG.  (height, width)"""
+    height, width = grey.shape
+    lines = np.concatenate([np.zeros((height, 1), np.uint8), grey], axis=1).tobytes()
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
+    packed = (
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(packed)

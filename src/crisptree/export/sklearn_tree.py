@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.agreement import EncodedRows, Predictions
-from crisptree.export.formats import find_format
-from crisptree.export.portable import ExportError, Portable, PortableTree
-from crisptree.export.thresholds import find_split_threshold
+from crisptree.export.formats import EncodedRows, Predictions, find_format
+from crisptree.export.portable import ExportError, Portable, PortableTree, find_split_threshold
 
 Integers = npt.NDArray[np.int64]
 
@@ -24,7 +22,7 @@ FORMS = ("forest", "tree")
 def sklearn_tree(model: Any) -> Any:
     """Convert an axis-aligned tree to a fitted decision tree of scikit-learn, equal to the model on every row.
 
-    It asks for a float32 value of at most a threshold, as scikit-learn does; the threshold is the largest number that
+    Splits compare a float32 value with a threshold, as scikit-learn does; the threshold is the largest number that
     our own sum sends the same way, so that rounding cannot part them. Missing numbers are NaN. Categories come
     as the features that the encoder makes of them: put ``model.encoder_`` before the tree, as in
     ``make_pipeline(model.encoder_, export.sklearn_tree(model))``.
@@ -130,9 +128,9 @@ def _takes_features(portable: Portable) -> bool:
 def _with_missing(portable: Portable, X: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Restore the columns of a numeric table, NaN where a value is missing, from the features of the tree."""
     columns = X[:, [column.feature for column in portable.inputs]].copy()
-    for place, column in enumerate(portable.inputs):
+    for index, column in enumerate(portable.inputs):
         if column.missing_feature is not None:
-            columns[X[:, column.missing_feature] > 0, place] = np.nan
+            columns[X[:, column.missing_feature] > 0, index] = np.nan
     return columns
 
 

@@ -13,12 +13,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.agreement import EncodedRows, Predictions
 from crisptree.export.escaping import quote_sql as quote
 from crisptree.export.escaping import quote_sql_name as quote_name
-from crisptree.export.formats import find_format
-from crisptree.export.portable import ExportError, Input, Portable, PortableTree
-from crisptree.export.thresholds import LARGEST, convert_to_double, find_split_threshold
+from crisptree.export.formats import EncodedRows, Predictions, find_format
+from crisptree.export.portable import (
+    LARGEST,
+    ExportError,
+    Portable,
+    PortableTree,
+    convert_to_double,
+    find_split_threshold,
+)
+from crisptree.inspection.model_view import InputColumn
 
 MAX_LEVELS = 10
 """Databases limit how deeply expressions nest; a deeper tree continues in another step."""
@@ -82,18 +88,18 @@ def render(portable: Portable, table: str = "rows") -> str:
     """Write the statement."""
     _check_names(portable, table)
     _check_size(portable)
-    parts = [_leaf_table(portable, place) for place in range(len(portable.trees))]
+    parts = [_leaf_table(portable, index) for index in range(len(portable.trees))]
     source = quote_name(table)
-    for place, tree in enumerate(portable.trees):
-        parts += _steps(portable, tree, source, place)
-        source = f"crisptree_rows{_suffix(portable, place)}"
+    for index, tree in enumerate(portable.trees):
+        parts += _steps(portable, tree, source, index)
+        source = f"crisptree_rows{_suffix(portable, index)}"
     body = ",\n".join(parts) + _selection(portable, source, _output_names(portable))
     return f"-- {portable.description}, by crisptree.\nWITH {body}"
 
 
 def _selection(portable: Portable, source: str, outputs: list[str]) -> str:
     """Select columns, leaves and outputs; of a forest the means over its trees."""
-    suffixes = [_suffix(portable, place) for place in range(len(portable.trees))]
+    suffixes = [_suffix(portable, index) for index in range(len(portable.trees))]
     joins = "\n".join(
         f"LEFT JOIN crisptree_answers{suffix} AS a{suffix} ON a{suffix}.{LEAF} = r.{LEAF}{suffix}"
         for suffix in suffixes
@@ -132,14 +138,14 @@ def _output_names(portable: Portable) -> list[str]:
     return [*(['"prediction"'] if portable.classes else []), *_table_names(portable)]
 
 
-def _suffix(portable: Portable, place: int) -> str:
+def _suffix(portable: Portable, index: int) -> str:
     """Suffix of the names of a tree, empty for a single one."""
-    return f"_{place}" if len(portable.trees) > 1 else ""
+    return f"_{index}" if len(portable.trees) > 1 else ""
 
 
-def _leaf_table(portable: Portable, place: int) -> str:
+def _leaf_table(portable: Portable, index: int) -> str:
     """Write the outputs of all leaves of a tree; in a forest without the predicted class."""
-    tree, suffix, outputs = portable.trees[place], _suffix(portable, place), _output_names(portable)
+    tree, suffix, outputs = portable.trees[index], _suffix(portable, index), _output_names(portable)
     lines = []
     for leaf, table in enumerate(tree.tables):
         label = [] if suffix or not portable.classes else [literal(portable.classes[int(table.argmax())])]
@@ -165,16 +171,16 @@ def run(portable: Portable, written: str, rows: EncodedRows) -> Predictions:
 def read_predictions(portable: Portable, cursor: Any, note: str) -> Predictions:
     """Read predictions from the result of a statement by the names of its columns; NULL is an unknown leaf or class."""
     index = {described[0]: number for number, described in enumerate(cursor.description)}  # ours come last
-    found = cursor.fetchall()
+    records = cursor.fetchall()
 
     def read(names: Sequence[str], missing: float) -> npt.NDArray[np.float64]:
         columns = [index[name] for name in names]
-        values = [[missing if row[at] is None else float(row[at]) for at in columns] for row in found]
+        values = [[missing if row[at] is None else float(row[at]) for at in columns] for row in records]
         return np.array(values, dtype=np.float64).reshape(-1, len(names))
 
     leaves = read([f"{LEAF}{_suffix(portable, number)}" for number in range(len(portable.trees))], -1)
     outputs = read([name[1:-1].replace('""', '"') for name in _table_names(portable)], np.nan)
-    labels = [row[index["prediction"]] for row in found] if portable.classes else ()
+    labels = [row[index["prediction"]] for row in records] if portable.classes else ()
     return Predictions.of(leaves, outputs, labels, portable.classes, (note,))
 
 
@@ -222,14 +228,14 @@ def _check_size(portable: Portable) -> None:
         splits = sum(tree.structure.n_splits for tree in portable.trees)
         raise ExportError(
             f"a statement may have at most {MAX_TERMS:,} weights, because databases take hours to read longer ones; "
-            f"this model has {terms:,}. Simplify it first, model.simplified(X, y, max_terms="
+            f"this model has {terms:,}. Simplify it first, model.simplify(X, y, max_terms="
             f"{max(MAX_TERMS // splits, 1)}), train with split='axis', or export to C, ONNX or JavaScript."
         )
 
 
-def _steps(portable: Portable, tree: PortableTree, table: str, place: int) -> Iterator[str]:
+def _steps(portable: Portable, tree: PortableTree, table: str, index: int) -> Iterator[str]:
     """Iterate over common table expressions from the table to the leaf of every row, some levels each."""
-    structure, suffix = tree.structure, _suffix(portable, place)
+    structure, suffix = tree.structure, _suffix(portable, index)
     depths = structure.node_depths
     stages = max(1, -(-structure.depth // MAX_LEVELS))
     source = table
@@ -319,7 +325,7 @@ def _threshold(portable: Portable, weight: npt.NDArray[np.float32], bias: np.flo
     return f"({condition} OR {missing})" if fill_goes_right else condition
 
 
-def _part(portable: Portable, column: Input, weight: npt.NDArray[np.float32]) -> str:
+def _part(portable: Portable, column: InputColumn, weight: npt.NDArray[np.float32]) -> str:
     """Contribution of a column to a sum; empty without weights."""
     own = weight[column.feature : column.feature + column.n_features]
     indicator = np.float32(0) if column.missing_feature is None else weight[column.missing_feature]
@@ -344,19 +350,19 @@ def _part(portable: Portable, column: Input, weight: npt.NDArray[np.float32]) ->
     return f"CASE WHEN {missing} THEN {number(absent)} ELSE {present} END"
 
 
-def _value(column: Input) -> str:
+def _value(column: InputColumn) -> str:
     """Expression of a column as a number."""
     name = f"r.{quote_name(column.name)}"
     return f"CAST({name} AS INTEGER)" if column.kind == "boolean" else name
 
 
-def _text(column: Input) -> str:
+def _text(column: InputColumn) -> str:
     """Expression of a column as text; categories that are all whole numbers may come from a numeric column."""
     name = f"r.{quote_name(column.name)}"
     return f"CAST({name} AS VARCHAR)" if all(map(WHOLE.fullmatch, column.categories)) else name
 
 
-def _missing(portable: Portable, column: Input) -> str:
+def _missing(portable: Portable, column: InputColumn) -> str:
     null = f"r.{quote_name(column.name)} IS NULL"
     if column.kind != "category" or not portable.missing_texts:
         return null

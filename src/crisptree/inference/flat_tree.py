@@ -18,9 +18,9 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.data.images import Windows
 from crisptree.data.scaling import Scaling
 from crisptree.data.sparse import SparseRows
-from crisptree.data.windows import Windows
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target
 
@@ -88,12 +88,12 @@ class CrispTree(ABC):
     structure: TreeStructure
     leaves: Annotated[Doubles, "leaves", "outputs"]
     statistics: Statistics
-    target: str = field(default="classes", kw_only=True)
+    target_name: str = field(default="classes", kw_only=True)
 
     @cached_property
-    def meaning(self) -> Target:
-        """What a leaf predicts, and how."""
-        return TARGETS[self.target](self.leaves.shape[1])
+    def target(self) -> Target:
+        """The target of the leaf tables."""
+        return TARGETS[self.target_name](self.leaves.shape[1])
 
     @property
     @abstractmethod
@@ -121,31 +121,31 @@ class CrispTree(ABC):
         """Predict rows that have reached the given leaves.  (b,), (b, n_features) → (b, …)"""
         if not self.is_linear:
             return self.labels(leaf)
-        answers: npt.NDArray[Any] = self.meaning.answers(self.leaf_values(leaf, X))
-        return answers
+        predictions: npt.NDArray[Any] = self.target.predict(self.leaf_values(leaf, X))
+        return predictions
 
     @property
     def n_outputs(self) -> int:
         """Length of a leaf table: one entry per class."""
         return self.leaves.shape[1]
 
-    def in_units(self, tables: Doubles) -> Doubles:
+    def restore_units(self, tables: Doubles) -> Doubles:
         """Convert tables of a regression to the units of y; those of classification stay.  (m, n_outputs)"""
         center, unit = self.statistics.y_center, self.statistics.y_unit
-        return tables if center is None or unit is None else self.meaning.in_units(tables, center, unit)
+        return tables if center is None or unit is None else self.target.restore_units(tables, center, unit)
 
     @cached_property
     def _tables(self) -> Doubles:
-        return self.in_units(self.leaves)
+        return self.restore_units(self.leaves)
 
     @cached_property
-    def _answers(self) -> npt.NDArray[Any]:
-        answers: npt.NDArray[Any] = self.meaning.answers(self._tables)
-        return answers
+    def _predictions(self) -> npt.NDArray[Any]:
+        predictions: npt.NDArray[Any] = self.target.predict(self._tables)
+        return predictions
 
     def labels(self, leaf: Any = slice(None)) -> npt.NDArray[Any]:
         """Predictions of some leaves, or of all: the index of the most frequent class, or means.  (b,) → (b, …)"""
-        return self._answers[leaf]
+        return self._predictions[leaf]
 
     def leaf_values(self, leaf: Any = slice(None), X: Rows | None = None) -> Doubles:
         """Outputs for rows that end in some leaves: class probabilities, or means and variances.
@@ -175,27 +175,27 @@ class FlatTree(CrispTree):
         Hyperplanes on raw features, the training scale folded in.
     bias : ndarray of shape (n_splits,), float32
         Their offsets.
-    linear_weight : ndarray of shape (n_nodes, n_answers, n_features) or None
+    linear_weight : ndarray of shape (n_nodes, n_predictions, n_features) or None
         Where leaves have linear models, their weights on raw features: one function for every class or output. A node's
         are the sums of the parts on its path, so that a split that becomes a leaf has a model too.
-    linear_bias : ndarray of shape (n_nodes, n_answers) or None
+    linear_bias : ndarray of shape (n_nodes, n_predictions) or None
         Their offsets.
-    linear_variance : ndarray of shape (n_nodes, n_answers) or None
+    linear_variance : ndarray of shape (n_nodes, n_predictions) or None
         For regression the residual variance of the models, in the units of training.
     """
 
     weight: Annotated[Singles, "splits", "features"] = field(kw_only=True)
     bias: Annotated[Singles, "splits"] = field(kw_only=True)
-    linear_weight: Annotated[Doubles, "nodes", "answers", "features"] | None = field(default=None, kw_only=True)
-    linear_bias: Annotated[Doubles, "nodes", "answers"] | None = field(default=None, kw_only=True)
-    linear_variance: Annotated[Doubles, "nodes", "answers"] | None = field(default=None, kw_only=True)
+    linear_weight: Annotated[Doubles, "nodes", "predictions", "features"] | None = field(default=None, kw_only=True)
+    linear_bias: Annotated[Doubles, "nodes", "predictions"] | None = field(default=None, kw_only=True)
+    linear_variance: Annotated[Doubles, "nodes", "predictions"] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if (self.linear_weight is None) != (self.linear_bias is None):
             raise ValueError("linear models must have weights and offsets.")
         if self.linear_weight is None:
             return
-        is_regression = self.target == "gaussians"
+        is_regression = self.target.is_regression
         if self.linear_weight.shape[1] != (self.n_outputs // 2 if is_regression else self.n_outputs):
             raise ValueError("linear models must have a function for every class or output.")
         if is_regression != (self.linear_variance is not None) or (is_regression and (self.linear_variance < 0).any()):  # type: ignore[operator, union-attr]
@@ -207,13 +207,13 @@ class FlatTree(CrispTree):
 
     def models_of(self, nodes: npt.NDArray[np.int64]) -> dict[str, Any]:
         names = ("linear_weight", "linear_bias", "linear_variance")
-        found = {name: getattr(self, name) for name in names}
-        return {name: None if value is None else value[nodes] for name, value in found.items()}
+        models = {name: getattr(self, name) for name in names}
+        return {name: None if value is None else value[nodes] for name, value in models.items()}
 
     def leaf_values(self, leaf: Any = slice(None), X: Rows | None = None) -> Doubles:
         if not self.is_linear or X is None:
             return super().leaf_values(leaf)
-        return self.in_units(self.scaled_values(np.asarray(leaf), X))
+        return self.restore_units(self.scaled_values(np.asarray(leaf), X))
 
     def scaled_values(self, leaf: npt.NDArray[np.int64], X: Rows) -> Doubles:
         """Outputs for rows that have reached some leaves, in the units of training.  (b,), (b, n_features)"""
@@ -251,8 +251,7 @@ def linear_tables(tree: FlatTree, leaf: npt.NDArray[np.int64], X: Rows) -> Doubl
     assert bias is not None
     n_splits = tree.structure.n_splits
     scores = np.empty((len(leaf), weight.shape[1]))
-    order = np.argsort(leaf, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(leaf[order])) + 1) if len(order) else []:
+    for rows in group_by_leaf(leaf):
         node, some = n_splits + leaf[rows[0]], X[rows]
         x = np.asarray(some.dense() if isinstance(some, SparseRows) else some, dtype=np.float32).astype(np.float64)
         scores[rows] = x @ weight[node].T + bias[node]
@@ -261,6 +260,12 @@ def linear_tables(tree: FlatTree, leaf: npt.NDArray[np.int64], X: Rows) -> Doubl
     with np.errstate(under="ignore"):  # a class far less likely than the likeliest has probability 0
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def group_by_leaf(leaf: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    """Group row indices by their leaf, ascending; leaves without rows have no group."""
+    order = np.argsort(leaf, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(leaf[order])) + 1) if len(order) else []
 
 
 def linear_scores(X: Singles, weight: Singles, bias: np.float32) -> Singles:

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.blocks import ROWS_AT_ONCE, row_blocks
+from crisptree.data.images import Windows
 from crisptree.data.scaling import Scaling
 from crisptree.data.sparse import SparseRows
-from crisptree.data.windows import Windows
 from crisptree.inference.flat_tree import CrispTree, FlatTree, Statistics
 from crisptree.inference.routing import SPARSE_VALUES_AT_ONCE, route_rows, score_moments, visit_splits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target, gain
+from crisptree.threads import ROWS_AT_ONCE, row_blocks
 
 Doubles = npt.NDArray[np.float64]
 SomeTree = TypeVar("SomeTree", bound=CrispTree)
@@ -61,7 +61,7 @@ def sum_statistics(
         leaf, moments = _leaves_and_moments(tree, X, sample_weight)
     else:
         leaf = route_rows(tree, X, n_jobs)
-    leaves = (target or tree.meaning).tally(y, sample_weight, leaf, tree.structure.n_leaves)
+    leaves = (target or tree.target).tally(y, sample_weight, leaf, tree.structure.n_leaves)
     return SufficientStatistics(leaves, moments)
 
 
@@ -74,11 +74,11 @@ def finalize_from(tree: SomeTree, sums: SufficientStatistics, leaf_prior: float)
     statistics = replace(
         tree.statistics,
         node_counts=node_counts,
-        gain=gain(tree.meaning, node_counts[structure.left_nodes], node_counts[structure.right_nodes]),
+        gain=gain(tree.target, node_counts[structure.left_nodes], node_counts[structure.right_nodes]),
         score_mean=mean,
         score_spread=np.sqrt(np.maximum(sums.moments[:, 2] / total - mean**2, 0.0)),
     )
-    return replace(tree, leaves=leaf_tables(tree.meaning, structure, node_counts, leaf_prior), statistics=statistics)
+    return replace(tree, leaves=leaf_tables(tree.target, structure, node_counts, leaf_prior), statistics=statistics)
 
 
 def empty_statistics(
@@ -103,25 +103,11 @@ def leaf_tables(
     """Leaf tables with hierarchical shrinkage: p_root + Σ (p_child − p_parent) / (1 + λ / n_parent) over a path.
 
     After Agarwal et al. (2022). With s = n / (n + λ), which falls along a path, that is
-    (1 − s_0) p_0 + (s_0 − s_1) p_1 + … + s_{L−1} p_L: a weighted mean of the tables on the path. λ = 0 leaves the
-    leaf's own. A node that no training row reaches takes the table of the last split above it that some row reaches.
+    (1 − s_0) p_0 + (s_0 − s_1) p_1 + … + s_{L−1} p_L: a weighted mean of the tables on the path.
 
-    Parameters
-    ----------
-    target : Target
-        Whose tables can be averaged, as class probabilities and means can.
-    structure : TreeStructure
-        The structure of the tree.
-    node_counts : ndarray of shape (n_nodes, n_statistics)
-        Sufficient statistics of the training rows that pass each node.
-    prior : float
-        Pseudo-count of every class in every node.
-    shrinkage : float, default=0.0
-        λ, as a weight of rows: a node of so many rows is trusted by half.
-
-    Returns
-    -------
-    ndarray of shape (n_leaves, n_outputs)
+    λ = ``shrinkage`` is a weight of rows: a node of so many rows is trusted by half. A node that no training row
+    reaches takes the table of the last split above it that some row reaches.  (n_nodes, n_statistics) → (n_leaves,
+    n_outputs)
     """
     n_splits = structure.n_splits
     counts = _inherit_counts(structure, node_counts)
@@ -138,7 +124,7 @@ def leaf_tables(
 
 def node_tables(tree: CrispTree) -> Doubles:
     """Tables of all nodes, splits first; empty splits as in ``leaf_tables``, leaves as they are.  (n_nodes, …)"""
-    tables = tree.meaning.tables(_inherit_counts(tree.structure, tree.statistics.node_counts))
+    tables = tree.target.tables(_inherit_counts(tree.structure, tree.statistics.node_counts))
     tables[tree.structure.n_splits :] = tree.leaves
     return tables
 
@@ -173,18 +159,9 @@ def _leaves_and_moments(
 def add_prior_counts(tree: SomeTree, earlier: CrispTree, decay: float, leaf_prior: float) -> SomeTree:
     """Add the counts of an earlier tree, times ``decay``, to those of the new rows.
 
-    Parameters
-    ----------
-    tree : FlatTree or ModuleTree
-        Finalized on the new rows. Its first splits are those of ``earlier``, with the same numbers; it may have more.
-    earlier : FlatTree or ModuleTree
-        The tree before the update.
-    decay : float
-        Weight of an earlier row relative to a new one.
-    leaf_prior : float
-        Pseudo-count of every class in every leaf.
+    The first splits of ``tree``, which is finalized on the new rows, are those of ``earlier``; it may have more.
     """
-    structure, target, fresh = tree.structure, tree.meaning, tree.statistics
+    structure, target, fresh = tree.structure, tree.target, tree.statistics
     n_old, past = earlier.structure.n_splits, earlier.statistics
     old = decay * _prior_counts(tree, earlier)
     counts = structure.sums_below(fresh.node_counts[structure.n_splits :] + old[structure.n_splits :])
@@ -225,7 +202,7 @@ def _prior_counts(tree: CrispTree, earlier: CrispTree) -> Doubles:
     for children, nodes in ((before.left, structure.left_nodes), (before.right, structure.right_nodes)):
         ends = np.flatnonzero(children < 0)
         counts[nodes[ends]] = leaves[~children[ends]]
-    weight = tree.meaning.weight(tree.statistics.node_counts)
+    weight = tree.target.weight(tree.statistics.node_counts)
     for split in range(before.n_splits, structure.n_splits):
         left, right = structure.left_nodes[split], structure.right_nodes[split]
         share = weight[right] / weight[split] if weight[split] else 0.5
@@ -237,20 +214,6 @@ def record_ranges(tree: SomeTree, X: Any, missing: Mapping[int, int] | None = No
     """Record the smallest and the largest value of every feature, and whether all of them are whole numbers.
 
     ``missing`` maps features to their missing indicators: imputed values are left out.
-
-    Examples
-    --------
-    >>> from crisptree.inference.statistics import empty_statistics
-    >>> from crisptree.inference import FlatTree
-    >>> from crisptree.data.scaling import Scaling
-    >>> from crisptree.structure import TreeStructure
-    >>> leaf = TreeStructure.single_leaf()
-    >>> weight, bias = np.zeros((0, 2), dtype=np.float32), np.zeros(0, dtype=np.float32)
-    >>> statistics = empty_statistics(leaf, Scaling.none(2), np.ones((1, 1)), 1.0)
-    >>> tree = FlatTree(leaf, np.ones((1, 1)), statistics, weight=weight, bias=bias)
-    >>> seen = record_ranges(tree, np.array([[1, 0.5], [3, 0.0]], dtype=np.float32)).statistics
-    >>> seen.lowest.tolist(), seen.highest.tolist(), seen.whole.tolist()
-    ([1.0, 0.0], [3.0, 0.5], [1, 0])
     """
     lowest, highest, whole = _sparse_ranges(X) if isinstance(X, SparseRows) else _dense_ranges(X, missing or {})
     statistics = replace(tree.statistics, lowest=lowest, highest=highest, whole=whole.astype(np.uint8))

@@ -5,7 +5,7 @@ that ends in one look the same to it. scikit-learn is imported inside the functi
 line must start without it. The public names are those of ``crisptree.explain``.
 """
 
+from crisptree.inspection.display import Names
 from crisptree.inspection.model_view import ModelView, view_model
-from crisptree.inspection.names import Names
 
 __all__ = ["ModelView", "Names", "view_model"]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import FlatTree, route_rows
-from crisptree.inspection.columns import RawColumn
+from crisptree.inspection.model_view import InputColumn
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -48,28 +48,14 @@ MAX_STEPS_PER_HALFSPACE = 50
 
 @dataclass(frozen=True, eq=False)
 class FeasibleSet:
-    """Constraints and costs of the search: the rows that it may return.
+    """Constraints and costs of the search: the rows that it may return."""
 
-    Parameters
-    ----------
-    unit : ndarray of shape (n_features,)
-        Change of a feature at a cost of 1; 0 where it is fixed.
-    factor : ndarray of shape (n_features,)
-        Cost of changing a feature by 1.
-    lower, upper : ndarray of shape (n_features,)
-        Bounds; infinite where there is none.
-    integer : ndarray of bool, shape (n_features,)
-        Features that take integers only.
-    groups : tuple
-        One-hot encoded categories, whose features change together.
-    """
-
-    unit: Doubles
-    factor: Doubles
-    lower: Doubles
+    unit: Doubles  # change of a feature at a cost of 1; 0 where it is fixed  (n_features,)
+    factor: Doubles  # cost of changing a feature by 1  (n_features,)
+    lower: Doubles  # bounds; infinite where there is none  (n_features,)
     upper: Doubles
-    integer: Flags
-    groups: tuple[Group, ...] = ()
+    integer: Flags  # features that take integers only  (n_features,)
+    groups: tuple[Group, ...] = ()  # one-hot encoded categories, whose features change together
 
     @classmethod
     def unconstrained(cls, tree: FlatTree) -> FeasibleSet:
@@ -82,7 +68,7 @@ class FeasibleSet:
         cls,
         tree: FlatTree,
         row: npt.NDArray[np.float32],
-        columns: tuple[RawColumn, ...],
+        columns: tuple[InputColumn, ...],
         *,
         free: Flags,
         costs: Doubles,
@@ -92,11 +78,11 @@ class FeasibleSet:
         scaling, statistics, x = tree.statistics.scaling, tree.statistics, row.astype(np.float64)
         cost, moves = np.ones(tree.n_features), np.zeros(tree.n_features, dtype=bool)
         for column, is_free, price in zip(columns, free, costs, strict=True):
-            features = list(column.all_features)
+            features = column.all_features
             cost[features], moves[features] = price, is_free
-            if as_in_training and column.missing is not None:
+            if as_in_training and column.missing:
                 # Missing values stay missing and others do not become missing.
-                moves[features if column.is_missing(row) else [column.missing]] = False
+                moves[features if column.is_missing(row) else column.all_features[-1:]] = False
         factor = scaling.factor * cost
         unit = np.where(moves, np.divide(1.0, factor, out=np.zeros_like(factor), where=factor > 0), 0.0)
         unbounded = cls.unconstrained(tree)
@@ -212,9 +198,9 @@ class CounterfactualSearch:
                 if (self.scores[split] > 0) == (sign > 0):
                     yield distance, region._replace(node=node)
                 continue
-            here = self.normals[split] @ region.step + self.scores[split] / self.length[split]
+            position = self.normals[split] @ region.step + self.scores[split] / self.length[split]
             turns = ((*region.splits, split), (*region.signs, sign), (*region.offsets, 0.0))
-            child, missing = Region(node, *turns, region.limits, region.step), -sign * here
+            child, missing = Region(node, *turns, region.limits, region.step), -sign * position
             yield (distance, child) if missing <= 0 else (float(np.hypot(distance, missing)), child._replace(step=None))
 
     def _solve(self, region: Region) -> Doubles | None:
@@ -223,8 +209,8 @@ class CounterfactualSearch:
         self.n_programs += 1
         distances = np.array(region.offsets) - signs * self.scores[splits] / self.length[splits]
         low, high = self.feasible.lower.copy(), self.feasible.upper.copy()
-        for feature, least, most in region.limits:
-            low[feature], high[feature] = max(low[feature], least), min(high[feature], most)
+        for feature, least, largest in region.limits:
+            low[feature], high[feature] = max(low[feature], least), min(high[feature], largest)
         moves = self.feasible.unit > 0
         with np.errstate(invalid="ignore"):  # an infinite bound of a fixed feature
             low = np.where(moves, (low - self.row) * self.feasible.factor, 0.0)
@@ -258,13 +244,13 @@ class CounterfactualSearch:
         terms = np.abs(self.tree.weight[splits]) @ size + np.abs(self.tree.bias[splits])
         rounding = (len(self.row) + 2) * 2.0**-24 * terms / self.length[splits]
         offsets = list(region.offsets)
-        for place, (split, sign) in enumerate(zip(region.splits, region.signs, strict=True)):
+        for index, (split, sign) in enumerate(zip(region.splits, region.signs, strict=True)):
             if (self.tree.scores(rounded[None], split)[0] > 0) == (sign > 0):
                 continue
-            larger = [f * rounding[place] for f in OVERSHOOT_FACTORS if f * rounding[place] > offsets[place]]
+            larger = [f * rounding[index] for f in OVERSHOOT_FACTORS if f * rounding[index] > offsets[index]]
             if not larger:
                 return None
-            offsets[place] = float(larger[0])
+            offsets[index] = float(larger[0])
         return tuple(offsets) if tuple(offsets) != region.offsets else None
 
     def _branch(self, region: Region, step: Doubles, x: Doubles) -> list[tuple[float, Region]] | None:
@@ -274,9 +260,9 @@ class CounterfactualSearch:
         """
         feasible = self.feasible
         for features, states in feasible.groups:
-            here = np.abs(states - x[features]).max(axis=1, initial=0.0)
-            if here.min(initial=np.inf) <= INTEGER_TOLERANCE:
-                x[features] = states[here.argmin()]
+            distances = np.abs(states - x[features]).max(axis=1, initial=0.0)
+            if distances.min(initial=np.inf) <= INTEGER_TOLERANCE:
+                x[features] = states[distances.argmin()]
                 continue
             parts = []
             for state in states:
@@ -315,13 +301,6 @@ def project_onto_halfspaces(normals: Doubles, distances: Doubles) -> Doubles | N
     This is the dual active-set method of Goldfarb and Idnani. δ = Σ λ_i n_i starts at zero; a violated constraint
     becomes active, and those whose multiplier λ would turn negative become inactive. It works on the (m, m) products of
     the normals, so its cost hardly depends on the number of features.
-
-    Examples
-    --------
-    >>> project_onto_halfspaces(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([3.0, -1.0])).tolist()
-    [3.0, 0.0]
-    >>> project_onto_halfspaces(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0])) is None  # above 1 and below −1
-    True
     """
     products = normals @ normals.T
     tolerance = CONSTRAINT_TOLERANCE * float(np.abs(distances).max(initial=0.0))
@@ -342,12 +321,6 @@ def project_onto_polytope(normals: Doubles, distances: Doubles, low: Doubles, hi
     """Return the smallest δ that also satisfies low ≤ δ ≤ high.  (m, p), (m,), (p,), (p,) → (p,)
 
     Bounds are added to the quadratic program when a solution violates them: most of many features never reach theirs.
-
-    Examples
-    --------
-    >>> diagonal, one = np.array([[0.6, 0.8]]), np.ones(2)
-    >>> project_onto_polytope(diagonal, np.array([1.0]), -one, np.array([1.0, 0.5])).tolist()
-    [1.0, 0.5]
     """
     if np.isinf(low).all() and np.isinf(high).all():
         return project_onto_halfspaces(normals, distances)
@@ -367,12 +340,12 @@ def project_onto_polytope(normals: Doubles, distances: Doubles, low: Doubles, hi
         bounds, offsets = np.zeros((under.sum() + over.sum(), len(low))), np.concatenate([low[under], -high[over]])
         bounds[np.arange(len(bounds)), np.concatenate([np.flatnonzero(under), np.flatnonzero(over)])] = 1.0
         bounds[under.sum() :] *= -1.0
-        found = project_onto_halfspaces(np.vstack([inside, bounds]), np.concatenate([rest, offsets]))
-        if found is None:
+        solution = project_onto_halfspaces(np.vstack([inside, bounds]), np.concatenate([rest, offsets]))
+        if solution is None:
             return None
-        more_under, more_over = (found < low) & ~under, (found > high) & ~over
+        more_under, more_over = (solution < low) & ~under, (solution > high) & ~over
         if not (more_under.any() or more_over.any()):
-            step[moves] = np.clip(found, low, high)
+            step[moves] = np.clip(solution, low, high)
             return step
         under, over = under | more_under, over | more_over
 

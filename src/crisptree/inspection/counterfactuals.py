@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.inspection.columns import RawColumn, list_columns, restore_table_row
 from crisptree.inspection.counterfactual_search import MAX_PROGRAMS, CounterfactualSearch, FeasibleSet
 from crisptree.inspection.decision_path import Push, rank_pushes
-from crisptree.inspection.model_view import ModelView, require_linear_splits, view_model
-from crisptree.inspection.names import sanitize_names
-from crisptree.inspection.notebook_html import render_table
+from crisptree.inspection.display import render_table, sanitize_names
+from crisptree.inspection.model_view import InputColumn, ModelView, require_linear_splits, view_model
 from crisptree.inspection.validation import check_boolean, check_integer
 
 Doubles = npt.NDArray[np.float64]
@@ -153,7 +151,7 @@ def find_counterfactual(
     """
     view = view_model(model, "explain.find_counterfactual")
     view.check_has_constant_leaves("explain.find_counterfactual")
-    top, columns, labels = check_integer("top", top, 0), list_columns(view), view.classes.tolist()
+    top, columns, labels = check_integer("top", top, 0), view.columns, view.classes.tolist()
     if to is not None and (np.ndim(to) or to not in labels):
         expected = "None for regression" if view.is_regression else f"one of the classes {labels}"
         raise ValueError(f"`to` must be {expected}; got {to!r}.")
@@ -205,32 +203,34 @@ def search_counterfactual(
     else:
         wanted = outputs != current if to is None else outputs == to
     search = CounterfactualSearch(tree, row, wanted, feasible, max_programs)
-    found = next(search.iterate_rows(), None) if wanted.any() else None
-    if found is None:
+    nearest = next(search.iterate_rows(), None) if wanted.any() else None
+    if nearest is None:
         if not search.is_exact:
             raise SearchLimitError(
                 f"explain.find_counterfactual found no such row in {2 * max_programs:,} steps: too many integers and "
                 "categories may change. Let fewer columns change with `only` or `fixed`, or use as_in_training=False."
             )
         return None
-    moved = found.x.astype(np.float64) - row
+    moved = nearest.x.astype(np.float64) - row
     sizes = moved * feasible.factor
     changes = rank_pushes(view, row, moved, sizes, top)
-    by_column = _rank_changes(list_columns(view), row, found.x, sizes, top)
-    label, original = view.predict_leaf(found.leaf), restore_table_row(view, found.x)
-    return Counterfactual(found.x, label, found.leaf, found.distance, changes, by_column, search.is_exact, original)
+    by_column = _rank_changes(view.columns, row, nearest.x, sizes, top)
+    label, original = view.predict_leaf(nearest.leaf), view.restore_table_row(nearest.x)
+    return Counterfactual(
+        nearest.x, label, nearest.leaf, nearest.distance, changes, by_column, search.is_exact, original
+    )
 
 
 def _rank_changes(
-    columns: tuple[RawColumn, ...], row: Singles, after: Singles, sizes: Doubles, top: int
+    columns: tuple[InputColumn, ...], row: Singles, after: Singles, sizes: Doubles, top: int
 ) -> tuple[tuple[str, Any, Any], ...]:
     """Return the columns with the largest changes, largest first."""
-    size = np.array([np.linalg.norm(sizes[list(column.all_features)]) for column in columns])
+    size = np.array([np.linalg.norm(sizes[column.all_features]) for column in columns])
     order = [number for number in np.argsort(-size, kind="stable")[:top] if size[number] > 0]
     return tuple((columns[j].name, columns[j].value(row), columns[j].value(after)) for j in order)
 
 
-def select_free_columns(columns: tuple[RawColumn, ...], fixed: Any, only: Any) -> Flags:
+def select_free_columns(columns: tuple[InputColumn, ...], fixed: Any, only: Any) -> Flags:
     """Flag the columns that may change: those of ``only``, or all, without those of ``fixed``.  (n_columns,)"""
     free = np.full(len(columns), only is None)
     if only is not None:
@@ -239,7 +239,7 @@ def select_free_columns(columns: tuple[RawColumn, ...], fixed: Any, only: Any) -
     return free
 
 
-def resolve_costs(columns: tuple[RawColumn, ...], costs: Mapping[Any, float] | None) -> Doubles:
+def resolve_costs(columns: tuple[InputColumn, ...], costs: Mapping[Any, float] | None) -> Doubles:
     """Return the cost of every column; 1 where none is given.  (n_columns,)"""
     result = np.ones(len(columns))
     if costs is not None and not isinstance(costs, Mapping):
@@ -254,21 +254,21 @@ def resolve_costs(columns: tuple[RawColumn, ...], costs: Mapping[Any, float] | N
     return result
 
 
-def _find_columns(columns: tuple[RawColumn, ...], wanted: Any, parameter: str) -> list[int]:
+def _find_columns(columns: tuple[InputColumn, ...], wanted: Any, parameter: str) -> list[int]:
     """Return the indices of columns given by label, name or index."""
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         raise TypeError(f"`{parameter}` must be a list of columns; got {wanted!r}. Write [{wanted!r}].")
-    names, labels, found = [column.name for column in columns], [column.label for column in columns], []
+    names, labels, indices = [column.name for column in columns], [column.label for column in columns], []
     by_label = not any(isinstance(label, str) for label in labels)
     for one in wanted:
         if isinstance(one, Hashable) and not isinstance(one, bool) and one in labels:
-            found.append(labels.index(one))
+            indices.append(labels.index(one))
         elif not by_label and isinstance(one, int | np.integer) and not isinstance(one, bool) and 0 <= one < len(names):
-            found.append(int(one))
+            indices.append(int(one))
         elif isinstance(one, str) and " ".join(one.split()) in names:
-            found.append(names.index(" ".join(one.split())))
+            indices.append(names.index(" ".join(one.split())))
         else:
             some = ", ".join(map(repr, labels[:8])) + (", …" if len(labels) > 8 else "")
             or_index = "" if by_label else ", or their indices from 0"
             raise ValueError(f"`{parameter}` must name columns of the table, {some}{or_index}; got {one!r}.")
-    return found
+    return indices

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inspection.importances import rank_features
+from crisptree.inspection.display import Markup, render_table
+from crisptree.inspection.linear_splits import rank_features
 from crisptree.inspection.model_view import ModelView, view_model
-from crisptree.inspection.notebook_html import Markup, render_table
 from crisptree.inspection.validation import check_integer
 
 Doubles = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ class Push:
         Its value in the row that is explained.
     amount : float
         What it adds to the score of a split (above zero pushes right, below zero left), or to the value of the row.
-    says : str
+    text : str
         Its value as text, such as "plan is basic".
     """
 
@@ -41,7 +41,7 @@ class Push:
     name: str
     value: float
     amount: float
-    says: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ class Path:
             turn = "right" if step.goes_right else "left"
             lines.append(f"split {step.split}: {turn}, score {step.score:.4g} ({abs(step.margin):.2f} spreads away)")
             for side, sign in (("right", 1), ("left", -1)):
-                named = [f"{p.says} ({p.amount:+.3g})" for p in step.pushes if p.amount * sign > 0]
+                named = [f"{p.text} ({p.amount:+.3g})" for p in step.pushes if p.amount * sign > 0]
                 if named:
                     lines.append(f"    pushed {side} by {', '.join(named)}")
             lines.append(f"    {name}: {self._format_value(step.before)} -> {self._format_value(step.after)}")
@@ -159,11 +159,6 @@ def path(model: Any, x: Any, *, top: int = 5) -> Path:
         One row. It goes through the earlier steps of a Pipeline; the path is about the features that these output.
     top : int, default=5
         Number of features listed at each split.
-
-    Returns
-    -------
-    Path
-        Its steps, its leaf and the prediction.
 
     Examples
     --------
@@ -331,7 +326,7 @@ def explain_forest(model: Any, x: Any, *, top: int = 5) -> ForestPath:
         )
     paths = tuple(path(tree, x, top=top) for tree in model.estimators_)
     probabilities = np.mean([one.probabilities for one in paths], axis=0)
-    output = model.forest_.meaning.answers(probabilities[None])[0]
+    output = model.forest_.target.predict(probabilities[None])[0]
     shares: dict[str, float] = {}
     for step in (step for one in paths for step in one.steps):
         total = sum(abs(push.amount) for push in step.pushes)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,13 +14,7 @@ import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.statistics import node_tables
-from crisptree.inspection.names import (
-    Names,
-    check_names,
-    resolve_feature_names,
-    sanitize_names,
-    sanitize_preprocessing,
-)
+from crisptree.inspection.display import Names, check_names, sanitize_names
 from crisptree.inspection.validation import validate_row, validate_rows
 from crisptree.targets.labels import class_numbers
 from crisptree.tensors import detach
@@ -26,6 +22,57 @@ from crisptree.tensors import detach
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class InputColumn:
+    """A column of the input table, encoded as one feature, or as one for each level of a category.
+
+    Examples
+    --------
+    >>> InputColumn("plan", "category", 0, ("basic", "gold")).value(np.array([0.0, 1.0]))
+    'gold'
+    """
+
+    name: str
+    kind: str  # "number", "boolean" or "category"
+    feature: int  # index of its first feature
+    categories: tuple[str, ...] = ()  # levels of a category, as in the table
+    fill: float | None = None  # replaces a missing number; None for categories, and where the model has none
+    missing: bool = False  # whether one more feature, its last, is 1 where the value is missing
+    label: Any = None  # its label in the table, which may be a number
+
+    @property
+    def n_features(self) -> int:
+        """Number of its features without the missing-value indicator."""
+        return len(self.categories) if self.kind == "category" else 1
+
+    @property
+    def features(self) -> list[int]:
+        """Indices of its features without the missing-value indicator."""
+        return list(range(self.feature, self.feature + self.n_features))
+
+    @property
+    def missing_feature(self) -> int | None:
+        """Index of the missing-value indicator."""
+        return self.feature + self.n_features if self.missing else None
+
+    @property
+    def all_features(self) -> list[int]:
+        """Indices of its features, including the missing-value indicator."""
+        return list(range(self.feature, self.feature + self.n_features + self.missing))
+
+    def is_missing(self, row: npt.NDArray[Any]) -> bool:
+        """Return True if a row of features has no value in this column."""
+        return self.missing_feature is not None and bool(row[self.missing_feature] > 0)
+
+    def value(self, row: npt.NDArray[Any]) -> Any:
+        """Return the value of this column in a row of features; None where it is missing or an unknown level."""
+        if self.is_missing(row):
+            return None
+        if self.kind != "category":
+            return float(row[self.feature])
+        return next((level for j, level in zip(self.features, self.categories, strict=True) if row[j] > 0.5), None)
 
 
 class NotLinearError(TypeError, ValueError):
@@ -37,21 +84,13 @@ class ModelView:
     """A fitted model with its display names; ``view_model`` makes it.
 
     Nodes are numbered as in a ``TreeStructure``: splits first, then leaves.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The fitted estimator; the last step of a Pipeline.
-    transformers : tuple of transformers
-        Earlier steps of the Pipeline; empty without one.
-    class_names, feature_names : list of str
-        One line of text for every class, or for every output of a regressor, and for every feature of the tree.
     """
 
-    estimator: Any
-    transformers: tuple[Any, ...]
-    class_names: list[str]
-    feature_names: list[str]
+    estimator: Any  # fitted; the last step of a Pipeline, the first tree of a forest
+    transformers: tuple[Any, ...]  # earlier steps of the Pipeline; empty without one
+    class_names: list[str]  # one line of text for every class, or for every output of a regressor
+    feature_names: list[str]  # likewise for every feature of the tree
+    trees: tuple[CrispTree, ...]  # several for a forest
 
     @property
     def tree(self) -> CrispTree:
@@ -60,31 +99,99 @@ class ModelView:
     @property
     def is_regression(self) -> bool:
         """True if leaves hold means and variances instead of class frequencies."""
-        return self.tree.target == "gaussians"
+        return self.tree.target.is_regression
+
+    @property
+    def n_targets(self) -> int | None:
+        """Number of regression targets; None for classification."""
+        return self.tree.n_outputs // 2 if self.is_regression else None
 
     @property
     def classes(self) -> npt.NDArray[Any]:
         """Class labels; empty for regression.  (n_classes,)"""
         return np.zeros(0) if self.is_regression else np.asarray(self.estimator.classes_)
 
-    @property
+    @cached_property
     def preprocessing(self) -> Any:
-        """Preprocessing of the last step before the tree, where that encodes a table; else None."""
-        last: Any = self.transformers[-1] if self.transformers else self.estimator
-        while hasattr(last, "steps"):
-            last = last.steps[-1][1]
-        return getattr(last, "preprocessing_", None)
+        """Preprocessing that encodes the columns of a table as the features of the tree; None without one."""
+        for holder in (self.estimator, *self.transformers[-1:]):
+            while hasattr(holder, "steps"):  # only the last step of a Pipeline outputs the features of the tree
+                holder = holder.steps[-1][1]
+            stored = getattr(holder, "__dict__", {}).get("preprocessing_")
+            if stored is not None:
+                return stored if len(stored.origin) == self.tree.n_features else None
+        return None
+
+    @cached_property
+    def raw_columns(self) -> tuple[InputColumn, ...]:
+        """Columns that the model was trained on, by their names in the table; the features without a preprocessing."""
+        if self.preprocessing is None:
+            names = resolve_feature_names(self.estimator, None, self.transformers)
+            return tuple(InputColumn(name, "number", feature) for feature, name in enumerate(names))
+        columns, feature = [], 0
+        for column in self.preprocessing.columns:
+            fill = None if math.isnan(column.mean) else float(column.mean)
+            columns.append(
+                InputColumn(column.name, column.kind, feature, tuple(column.categories), fill, bool(column.missing))
+            )
+            feature += len(columns[-1].all_features)
+        return tuple(columns)
+
+    @cached_property
+    def columns(self) -> tuple[InputColumn, ...]:
+        """The same with display names, and with the labels by which a caller names them."""
+        stored, labels, raw = self.preprocessing, self._column_labels, self.raw_columns
+        if stored is None:
+            own = [] if self.transformers else [str(name) for name in getattr(self.estimator, "feature_names_in_", ())]
+            pairs = zip(self.feature_names, labels or own or self.feature_names, strict=True)
+            return tuple(
+                replace(column, name=name, label=label) for column, (name, label) in zip(raw, pairs, strict=True)
+            )
+        label_of = dict(zip(stored.input_names, labels, strict=False)) if not stored.named else {}
+        return tuple(
+            replace(
+                column,
+                name=name if column.kind == "category" else self.feature_names[column.feature],
+                label=label_of.get(column.name, column.name),
+            )
+            for column, name in zip(raw, sanitize_names(column.name for column in raw), strict=True)
+        )
+
+    @property
+    def _column_labels(self) -> list[Any]:
+        """Column labels of the DataFrame that the model itself was fitted on, where they are no text."""
+        behind_steps = any(not hasattr(step, "encoded") or hasattr(step, "steps") for step in self.transformers)
+        return [] if behind_steps else self.estimator.__dict__.get("column_labels_", [])
 
     def describe_value(self, feature: int, value: float) -> str:
         """Describe the value of a feature: "age = 41", or "plan is basic" where the features are those of a table."""
         preprocessing = self._display_preprocessing
         if preprocessing is None or list(preprocessing.feature_names) != self.feature_names:
             return f"{self.feature_names[feature]} = {value:.4g}"
-        return str(preprocessing.says(feature, value))
+        return str(preprocessing.describe(feature, value))
 
     @cached_property
     def _display_preprocessing(self) -> Any:
         return None if self.preprocessing is None else sanitize_preprocessing(self.preprocessing)
+
+    def restore_table_row(self, x: npt.NDArray[Any]) -> dict[Any, Any] | None:
+        """Invert the preprocessing of one row: a dict by column label; None where it is not invertible."""
+        if self.image_shape is not None:
+            return None
+        if self.preprocessing is not None or not self.transformers:
+            return {column.label: _restore_value(column.kind, column.value(x)) for column in self.columns}
+        rows = x[None].astype(np.float64)
+        for transformer in reversed(self.transformers):
+            if not hasattr(transformer, "inverse_transform"):
+                return None
+            rows = np.asarray(transformer.inverse_transform(rows))
+            if rows.ndim != 2 or rows.dtype.kind not in "fiu":
+                return None  # the words of a text are no columns
+        names = getattr(self.transformers[0], "feature_names_in_", None)
+        if names is None:
+            names = [f"x{number}" for number in range(rows.shape[1])]
+        values = (_restore_value("number", value) for value in rows[0].tolist())
+        return dict(zip(map(str, names), values, strict=True))
 
     @property
     def image_shape(self) -> tuple[int, int, int] | None:
@@ -123,7 +230,7 @@ class ModelView:
     @cached_property
     def node_values(self) -> Doubles:
         """Class frequencies of every node, or means and variances in the units of y.  (n_nodes, n_outputs)"""
-        return self.tree.in_units(node_tables(self.tree))
+        return self.tree.restore_units(node_tables(self.tree))
 
     @cached_property
     def bar_heights(self) -> Doubles:
@@ -131,8 +238,8 @@ class ModelView:
         if not self.is_regression:
             return self.node_values
         means = self.node_values[:, : len(self.class_names)]
-        low, reach = means.min(axis=0), np.ptp(means, axis=0)
-        return (means - low) / np.where(reach > 0, reach, 1.0)
+        low, span = means.min(axis=0), np.ptp(means, axis=0)
+        return (means - low) / np.where(span > 0, span, 1.0)
 
     def node_moments(self, node: int) -> list[tuple[str, float, float]]:
         """Return (name, mean, standard deviation) of every regression output at a node."""
@@ -142,7 +249,17 @@ class ModelView:
     @cached_property
     def node_weights(self) -> Doubles:
         """Total sample weight of the training rows at every node.  (n_nodes,)"""
-        return self.tree.meaning.weight(self.tree.statistics.node_counts)
+        return self.tree.target.weight(self.tree.statistics.node_counts)
+
+    def name_node(self, node: int) -> str:
+        """Name a node, such as "split 0" or "leaf 3"."""
+        n_splits = self.tree.structure.n_splits
+        return f"split {node}" if node < n_splits else f"leaf {node - n_splits}"
+
+    def count_rows(self, node: int, spec: str = ",.6g") -> str:
+        """Format the total weight of the training rows at a node, such as "1 row" or "2,000 rows"."""
+        number = format(self.node_weights[node], spec)
+        return f"{number} row{'' if number == '1' else 's'}"
 
     def rank_classes(self, node: int) -> list[tuple[str, float]]:
         """Return the classes of a node and their frequencies, the most frequent first."""
@@ -165,19 +282,14 @@ class ModelView:
 
         Empty where leaves are constant.
         """
-        tree = self.tree
-        if not isinstance(tree, FlatTree) or tree.linear_weight is None or tree.linear_bias is None:
+        models = linear_models(self.tree) if isinstance(self.tree, FlatTree) else None
+        if models is None:
             return ""
         texts = []
         outputs = range(len(self.class_names)) if self.is_regression else [int(self.node_values[node].argmax())]
         for output in outputs:
-            weight, bias = tree.linear_weight[node, output], float(tree.linear_bias[node, output])
-            if self.is_regression:
-                center, unit = tree.statistics.y_center, tree.statistics.y_unit
-                assert center is not None
-                assert unit is not None
-                weight, bias = weight * unit[output], bias * float(unit[output]) + float(center[output])
-            effect = np.abs(weight) * tree.statistics.scaling.spread
+            weight, bias = models[0][node, output], models[1][node, output]
+            effect = np.abs(weight) * self.tree.statistics.scaling.spread
             order = np.argsort(-effect, kind="stable")
             order = order[effect[order] > 0]
             shown = order if terms is None else order[:terms]
@@ -200,8 +312,8 @@ class ModelView:
         """Refuse linear leaves where a leaf must have one prediction."""
         if self.tree.is_linear:
             raise TypeError(
-                f"{purpose} needs constant leaves; with leaves='linear' the prediction also depends on the row. "
-                "Train with leaves='constant'."
+                f"{purpose} needs constant leaves; with leaf_model='linear' the prediction also depends on the row. "
+                "Train with leaf_model='constant'."
             )
 
     # Rows and labels.
@@ -273,36 +385,24 @@ class ModelView:
             )
 
 
-def view_model(model: Any, purpose: str, *, class_names: Names = None, feature_names: Names = None) -> ModelView:
-    """Make the view of a fitted model.
+def view_model(
+    model: Any, purpose: str, *, class_names: Names = None, feature_names: Names = None, forests: bool = False
+) -> ModelView:
+    """Make the view of a fitted estimator, or of a fitted Pipeline or search that ends in one.
 
-    Parameters
-    ----------
-    model : estimator or Pipeline
-        Fitted; the last step of a Pipeline must be one of our estimators. Rows then go through the earlier steps, and
-        features have the names that these give their output.
-    purpose : str
-        The function to name in errors.
-    class_names, feature_names : sequence, default=None
-        Names in place of the model's own.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.decomposition import PCA
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from crisptree import CrispTreeClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = make_pipeline(PCA(2), CrispTreeClassifier(max_depth=1, random_state=0)).fit(X, y)
-    >>> view = view_model(model, "example", class_names=["setosa", "versicolor", "virginica"])
-    >>> view.feature_names, view.prepare_rows(X).shape
-    (['pca0', 'pca1'], (150, 2))
+    ``purpose`` is the function to name in errors. Without ``forests`` a forest is refused.
     """
     transformers, estimator = unwrap_model(model)
+    forest = getattr(estimator, "__dict__", {}).get("forest_") if forests else None
+    if forest is not None:
+        estimator = estimator.tree(0)
+    if "encoder_" in getattr(estimator, "__dict__", {}):  # it encodes tables by itself
+        transformers, estimator = (*transformers, estimator.encoder_), strip_encoder(estimator)
     tree = getattr(estimator, "tree_", None)
     if not isinstance(tree, CrispTree):
         raise _unsupported_model(model, estimator, purpose)
-    if tree.target == "gaussians":
+    trees = (tree,) if forest is None else tuple(forest.trees)
+    if tree.target.is_regression:
         n_outputs = tree.n_outputs // 2
         default = ["y"] if n_outputs == 1 else [f"y{k}" for k in range(n_outputs)]
         classes = check_names(default if class_names is None else class_names, n_outputs, "class_names", "outputs")
@@ -310,10 +410,24 @@ def view_model(model: Any, purpose: str, *, class_names: Names = None, feature_n
         labels = estimator.classes_ if class_names is None else class_names
         classes = check_names(labels, tree.n_outputs, "class_names", "classes")
     features = resolve_feature_names(estimator, feature_names, transformers)
-    view = ModelView(estimator, transformers, classes, sanitize_names(features))
+    view = ModelView(estimator, transformers, classes, sanitize_names(features), trees)
     if view.preprocessing is not None and list(view.preprocessing.feature_names) == features:
         return replace(view, feature_names=list(sanitize_preprocessing(view.preprocessing).feature_names))
     return view
+
+
+def linear_models(tree: FlatTree) -> tuple[Doubles, Doubles] | None:
+    """Return the weights and offsets of linear leaves, for regression in the units of y; None for constant ones.
+
+    (n_nodes, n_outputs, n_features), (n_nodes, n_outputs)
+    """
+    weight, bias = tree.linear_weight, tree.linear_bias
+    center, unit = tree.statistics.y_center, tree.statistics.y_unit
+    if weight is None or bias is None:
+        return None
+    if center is None or unit is None:
+        return weight, bias
+    return weight * np.asarray(unit)[..., None], bias * unit + center
 
 
 def require_linear_splits(tree: CrispTree, purpose: str) -> FlatTree:
@@ -328,25 +442,18 @@ def require_linear_splits(tree: CrispTree, purpose: str) -> FlatTree:
 
 
 def unwrap_model(model: Any) -> tuple[tuple[Any, ...], Any]:
-    """Return the transformers before the estimator, and the estimator. A Pipeline may end in a Pipeline or a search.
+    """Return the transformers before the estimator, and the estimator: the best one of a search such as GridSearchCV.
 
-    For a search such as GridSearchCV it is the best estimator. An estimator that encodes tables by itself is split into
-    its encoder and an estimator of encoded rows.
+    A Pipeline may end in a Pipeline or a search.
     """
     transformers = []
-    while True:
+    while hasattr(model, "best_estimator_") or hasattr(model, "named_steps"):
         if hasattr(model, "best_estimator_"):
             model = model.best_estimator_
-        elif hasattr(model, "named_steps"):
-            if len(model.steps) > 1:
-                transformers.append(model[:-1])
-            model = model.steps[-1][1]
-        else:
-            break
-    encoder = getattr(model, "__dict__", {}).get("encoder_")
-    if encoder is not None:
-        transformers.append(encoder)
-        model = strip_encoder(model)
+            continue
+        if len(model.steps) > 1:
+            transformers.append(model[:-1])
+        model = model.steps[-1][1]
     return tuple(transformers), model
 
 
@@ -386,3 +493,70 @@ def _unsupported_model(model: Any, estimator: Any, purpose: str) -> Exception:
     if not any(base.__module__.startswith("crisptree.") for base in type(estimator).__mro__):
         return TypeError(f"{needs}, or a Pipeline that ends in one; got {got}.{_meta_estimator_hint(estimator)}")
     return NotFittedError(f"{needs}; got {got} that is not fitted. Call fit first.")
+
+
+def resolve_feature_names(estimator: Any, names: Names = None, transformers: Sequence[Any] = ()) -> list[str]:
+    """Return one name for every feature: ``names``, those that the earlier steps of a Pipeline output, the columns of
+    ``fit``, the features of a stored preprocessing, pixels, or x0, x1, …
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crisptree import CrispTreeClassifier
+    >>> rows = np.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> model = CrispTreeClassifier(max_depth=1, image_shape=(1, 2)).fit(rows, [0, 1])
+    >>> resolve_feature_names(model)
+    ['pixel (0, 0)', 'pixel (0, 1)']
+    >>> resolve_feature_names(model, ["left", "right"])
+    ['left', 'right']
+    """
+    n_features = int(estimator.tree_.n_features)
+    if names is not None:
+        return check_names(names, n_features, "feature_names", "features")
+    numbered = [f"x{feature}" for feature in range(n_features)]
+    output_names = _names_out(transformers)
+    if len(output_names) == n_features and output_names != numbered:  # pixel positions are more informative
+        return output_names
+    seen = getattr(estimator, "feature_names_in_", None)
+    if seen is not None:
+        return [str(name) for name in seen]
+    stored = estimator.__dict__.get("preprocessing_")
+    if stored is not None and len(stored.feature_names) == n_features:
+        return [str(name) for name in stored.feature_names]
+    if estimator.image_shape_ is not None:
+        return [f"pixel {position}" for position in np.ndindex(*estimator.image_shape_)]
+    return numbered
+
+
+def _names_out(transformers: Sequence[Any]) -> list[str]:
+    """Return the names that the last transformer gives its output; an empty list where it has none."""
+    names = None
+    for transformer in transformers:
+        names = _try_names_out(transformer, names)
+        if names is None and hasattr(transformer, "steps"):  # a step in the middle may have no names
+            names = _try_names_out(transformer.steps[-1][1], None)
+    return [] if names is None else [str(name) for name in names]
+
+
+def _try_names_out(transformer: Any, names: Any) -> Any:
+    try:
+        return transformer.get_feature_names_out(names)
+    except Exception:  # a foreign transformer may raise anything; the features are numbered then
+        return None
+
+
+def sanitize_preprocessing(preprocessing: Any) -> Any:
+    """Sanitize the names of the columns and categories of a stored preprocessing."""
+    names = sanitize_names(column.name for column in preprocessing.columns)
+    columns = (
+        replace(column, name=name, categories=tuple(sanitize_names(column.categories)))
+        for name, column in zip(names, preprocessing.columns, strict=True)
+    )
+    return replace(preprocessing, columns=tuple(columns), inputs=())
+
+
+def _restore_value(kind: str, value: Any) -> Any:
+    """Return a value in the type of the table: bool, level, or a float without the digits that float32 adds."""
+    if value is None or kind == "category":
+        return value
+    return value > 0.5 if kind == "boolean" else float(str(np.float32(value)))

@@ -115,17 +115,7 @@ def _image_shapes(estimator: Any) -> set[tuple[int, ...]]:
 
 
 def check_integer(name: str, value: Any, low: int, otherwise: str = "") -> int:
-    """Check that a parameter is an integer of at least ``low``.
-
-    Examples
-    --------
-    >>> check_integer("top", 3, 0)
-    3
-    >>> check_integer("top", 2.5, 0)
-    Traceback (most recent call last):
-    ...
-    ValueError: `top` must be a whole number of at least 0; got 2.5.
-    """
+    """Check that a parameter is an integer of at least ``low``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
         raise ValueError(f"`{name}` must be a whole number of at least {low}{otherwise}; got {value!r}.")
     return int(value)

@@ -19,16 +19,10 @@ from crisptree.splits import AbstractSplits, AxisCandidates, ObliqueSplits
 
 @dataclass(frozen=True)
 class Constraints:
-    """Constraints by the numbers of features.
+    """Constraints by feature index.
 
-    Parameters
-    ----------
-    signs : tuple of (int, int)
-        Features, and +1 or -1 for the sign that their weights may have.
-    max_features : int or None
-        The most weights of a split that are not zero.
-    apart : tuple of tuple of int
-        Groups of features; a split has weights for one of them at most, and for those in no group.
+    ``signs`` are features with +1 or -1 for the sign that their weights may have, ``max_features`` bounds the nonzero
+    weights of a split, and of the groups in ``apart`` a split has weights for one at most.
     """
 
     signs: tuple[tuple[int, int], ...] = ()
@@ -39,12 +33,12 @@ class Constraints:
     def of(cls, parameters: Mapping[str, Any]) -> Constraints:
         """Those of an estimator's parameters, whose features are numbers already."""
         return cls(
-            tuple(sorted((parameters.get("signs") or {}).items())),
+            tuple(sorted((parameters.get("sign_cst") or {}).items())),
             parameters.get("max_features_per_split"),
-            tuple(map(tuple, parameters.get("apart") or ())),
+            tuple(map(tuple, parameters.get("interaction_cst") or ())),
         )
 
-    def on(self, scaling: Scaling, device: torch.device) -> Held | None:
+    def on(self, scaling: Scaling, device: torch.device) -> WeightConstraints | None:
         """The same as tensors, for rows that are scaled so; None where nothing is constrained."""
         if self == Constraints():
             return None
@@ -55,11 +49,11 @@ class Constraints:
                 signs[feature] = sign
             signs = signs.to(device)
         spread = torch.as_tensor(scaling.spread * scaling.factor, device=device)
-        return Held(signs, spread, self.max_features, self.apart)
+        return WeightConstraints(signs, spread, self.max_features, self.apart)
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class WeightConstraints:
     """Constraints where a tree trains. ``spread`` is that of every scaled feature."""
 
     signs: Tensor | None
@@ -122,13 +116,15 @@ def with_drawn_features(
     return ObliqueSplits(weight, -(weight * centers).sum(dim=1)), zeros
 
 
-def begun(splits: AbstractSplits, centers: Tensor, held: Held | None, *, is_sparse: bool) -> AbstractSplits:
+def begun(
+    splits: AbstractSplits, centers: Tensor, constraints: WeightConstraints | None, *, is_sparse: bool
+) -> AbstractSplits:
     """Random splits as they may begin: with the signs they must have, each still through its center.
 
     Where rows are sparse, a split begins without weights for features that none of its rows have: nothing would move
     them, and rows that come later would be sent by chance.
     """
-    signs = None if held is None else held.signs
+    signs = None if constraints is None else constraints.signs
     if not isinstance(splits, ObliqueSplits) or not (is_sparse or signs is not None):
         return splits
     weight, _ = splits.hyperplanes()

@@ -22,13 +22,13 @@ from torch import Tensor
 from crisptree.equations.noise import damped_steepness
 from crisptree.learning.checkpoint import array_of
 from crisptree.learning.engines.base import Models
-from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
-from crisptree.learning.journal import Arrays, Page
+from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback, StopTraining
 from crisptree.learning.linear_leaves import LeafModels, can_train, linear_score
 from crisptree.learning.loop import reporting, train
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.sources.base import SummedRows
+from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
@@ -43,14 +43,14 @@ COARSER = 50.0
 """What ``mass_threshold`` is multiplied by once the first upper levels are finetuned."""
 
 
-class Stage(NamedTuple):
+class FinetuningStage(NamedTuple):
     """How many levels are finetuned, and how."""
 
     levels: int
     plan: Plan
 
 
-def stages(plan: Plan, structure: TreeStructure, n_rows: int) -> list[Stage]:
+def stages(plan: Plan, structure: TreeStructure, n_rows: int) -> list[FinetuningStage]:
     """What is finetuned one after the other, the whole tree last.
 
     A tree that is not large, or that has parted its rows without splitting nearly all of them, has no other stage.
@@ -60,11 +60,11 @@ def stages(plan: Plan, structure: TreeStructure, n_rows: int) -> list[Stage]:
     """
     alone, depth, n_splits = replace(plan, upper_levels=None), structure.depth, structure.n_splits
     if plan.upper_levels is None or n_splits < MANY_SPLITS or n_rows > ROWS_PER_SPLIT * n_splits:
-        return [Stage(depth, alone)]
+        return [FinetuningStage(depth, alone)]
     coarse = replace(alone, mass_threshold=min(COARSER * plan.mass_threshold, 1.0))
-    found = [Stage(plan.upper_levels, alone)]
+    found = [FinetuningStage(plan.upper_levels, alone)]
     while found[-1].levels < depth:
-        found.append(Stage(min(2 * found[-1].levels, depth), coarse))
+        found.append(FinetuningStage(min(2 * found[-1].levels, depth), coarse))
     return found
 
 
@@ -87,14 +87,14 @@ class UpperLevels:
     splits: list[int]
 
     @classmethod
-    def of(cls, whole: Tree, stage: Stage, count: Callable[[Tree], Tensor]) -> UpperLevels:
+    def of(cls, whole: Tree, stage: FinetuningStage, count: Callable[[Tree], Tensor]) -> UpperLevels:
         """Those of a stage. ``count`` gives what the rows that reach each leaf add up to.  (n_leaves, n_statistics)"""
-        structure, nodes = whole.structure.cut(stage.levels)
+        structure, nodes = whole.structure.truncate(stage.levels)
         splits, ends = nodes[: structure.n_splits].tolist(), nodes[structure.n_splits :]
         below = whole.structure.means_below(whole.leaves.detach().cpu().double().numpy(), np.ones(len(whole.leaves)))
         tables = torch.from_numpy(below[ends]).to(whole.leaves)  # they stay where no row comes
         tree = replace(whole, structure=structure, splits=whole.splits.select(splits), leaves=tables)
-        tables = tree.meaning.update(count(tree).to(tables), tables, stage.plan.leaf_prior)
+        tables = tree.target.update(count(tree).to(tables), tables, stage.plan.leaf_prior)
         return cls(whole, replace(tree, leaves=tables), splits)
 
     def put_back(self, trained: Tree) -> Tree:
@@ -109,7 +109,7 @@ class WholeTree:
     """A tree in training: one group that holds all rows."""
 
     is_whole_tree = True
-    n_places = 1
+    n_stumps = 1
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class WholeTree:
         self.structure = tree.structure
         self.splits = tree.splits.trainable()
         self.leaves = tree.leaves
-        self.target = tree.target
+        self.target = tree.target_name
         self.groups = samples.everything()
         self.samples = samples
         self.rows: Samples | SummedRows = samples
@@ -151,7 +151,7 @@ class WholeTree:
     def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         return splits(x)
 
-    def places(self, group: Tensor) -> None:
+    def stump_index(self, group: Tensor) -> None:
         """One for all rows."""
 
     def tree(self) -> Tree:
@@ -195,12 +195,12 @@ def finetune(
     plan: Plan,
     *,
     generator: torch.Generator,
-    on_epoch: Listener | None = None,
+    on_epoch: EpochCallback | None = None,
     validation: Samples | SummedRows | None = None,
     patience: int | None = None,
     zeros: Tensor | None = None,
     signs: Tensor | None = None,
-    remembered: Tensor | None = None,
+    prior_counts: Tensor | None = None,
     leaf_penalty: float | None = None,
     row_weight: float = 1.0,
 ) -> TrainedTree:
@@ -213,93 +213,79 @@ def finetune(
     samples : Samples or SummedRows
         The training rows.
     plan : Plan
-        Every number of the phase.
+        Options of the phase.
     generator : torch.Generator
         Shuffles the batches.
     on_epoch : callable, optional
-        Hears of every epoch.
+        Called with a record of every epoch.
     validation : Samples, optional
         Rows on which the deterministic tree is scored after every epoch.
     patience : int, optional
-        Early stopping: end after so many epochs without a higher validation score, and give back the tree of the epoch
+        Early stopping: end after so many epochs without a higher validation score, and return the tree of the epoch
         with the highest (the first such), the start included.
-    zeros : Tensor of shape (n_splits, n_features), bool, optional
-        Weights of hyperplanes that are zero and stay so.
-    signs : Tensor of shape (n_features,), optional
-        +1 or -1 for features whose weights may have that sign only, 0 for the others.
-    remembered : Tensor of shape (n_leaves, n_statistics), optional
-        What the leaves have counted before, beside what these rows add in every epoch.
-    leaf_penalty : float, optional
-        λ of linear models in the leaves, which are then trained in turn with the splits.
-    row_weight : float, default=1.0
-        What a row of the mean weight weighs beside λ.
+    zeros, signs : Tensor, optional
+        Constraints of the weights; see ``TrainState``.
+    prior_counts : Tensor of shape (n_leaves, n_statistics), optional
+        Leaf statistics of earlier rows, which are added to those of every epoch.
+    leaf_penalty, row_weight : float, optional
+        λ of linear models in the leaves, which are trained alternately with the splits, and the mean weight of a row in
+        the units of λ.
     """
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
     *upper_stages, (_, plan) = stages(plan, tree.structure, len(samples))
     for stage in upper_stages:
-        upper, ended = UpperLevels.of(tree, stage, samples.hard_counts), Ending(on_epoch)
-        theirs = None if zeros is None else zeros[upper.splits]
-        trained = finetune(
-            upper.tree, samples, stage.plan, generator=generator, on_epoch=ended, zeros=theirs, signs=signs
-        )
-        tree = upper.put_back(trained.tree)
-        if ended:
-            return TrainedTree(tree, trained.steepness)
-    judge = judge_of(leaf_penalty, row_weight)
+        tree, stopped_at = _finetune_upper_levels(tree, samples, stage, generator, on_epoch, zeros, signs)
+        if stopped_at is not None:
+            return TrainedTree(tree, stopped_at)
+    score: Callable[[Tree, Any, Any], float] = hard_score
+    if leaf_penalty is not None:
+        score = partial(linear_score, penalty=leaf_penalty, row_weight=row_weight)
     if isinstance(samples, Samples) and leaf_penalty is not None and not can_train(tree.structure, samples):
         leaf_penalty = None  # the models come once the splits are trained
-    trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty, row_weight)
+    state = WholeTree(tree, samples, zeros, signs, leaf_penalty, row_weight)
     best = None
     if validation is not None:
-        best = Best(start, trainee.tree, lambda tree: judge(tree, samples, validation), patience)
-    records: list[EpochRecord] = []
-
-    def listen(record: EpochRecord) -> None:
-        records.append(record)
-        if on_epoch is not None:
-            on_epoch(record)
-
+        best = BestTree(start, state.tree, lambda tree: score(tree, samples, validation), patience)
+    callback, depth = StoppableCallback(on_epoch), tree.structure.depth
     report = reporting(
-        listen,
+        callback,
         phase="finetune",
-        level=tree.structure.depth,
-        n_levels=tree.structure.depth,
+        level=depth,
+        n_levels=depth,
         n_splits=tree.structure.n_splits,
         n_epochs=plan.epochs,
     )
+    common: dict[str, Any] = {"generator": generator, "on_epoch": report, "name": "finetuning"}
     steepness = plan.final_steepness
     try:
-        train(
-            trainee,
-            trainee.rows,
-            plan,
-            generator=generator,
-            on_epoch=report,
-            name="finetuning",
-            judge=best,
-            remembered=remembered,
-        )
-    except StopTraining as stop:
-        steepness = plan.steepness_at(stop.args[0].epoch - 1) if stop.args else plan.steepness_at(0)
+        train(state, state.rows, plan, scorer=best, prior_counts=prior_counts, **common)
+    except StopTraining:
+        steepness = plan.steepness_at(callback.history[-1].epoch - 1)
     if patience is not None and best is not None:
-        return best.recorded(records)
-    return TrainedTree(trainee.tree(), steepness, records[-1] if records else None)
+        return best.recorded(callback.history)
+    return TrainedTree(state.tree(), steepness, callback.history[-1] if callback.history else None)
 
 
-Judge = Callable[[Tree, Any, Any], float]
-"""How good a deterministic tree, whose leaves come from the first rows, is on the second."""
+def _finetune_upper_levels(
+    tree: Tree,
+    samples: Samples | SummedRows,
+    stage: FinetuningStage,
+    generator: torch.Generator,
+    on_epoch: EpochCallback | None,
+    zeros: Tensor | None,
+    signs: Tensor | None,
+) -> tuple[Tree, float | None]:
+    """Return the tree with its upper levels finetuned, and the steepness at which a callback stopped the training."""
+    upper, callback = UpperLevels.of(tree, stage, samples.hard_counts), StoppableCallback(on_epoch)
+    own_zeros = None if zeros is None else zeros[upper.splits]
+    common: dict[str, Any] = {"generator": generator, "on_epoch": callback, "zeros": own_zeros, "signs": signs}
+    trained = finetune(upper.tree, samples, stage.plan, **common)
+    return upper.put_back(trained.tree), trained.steepness if callback else None
 
 
-def judge_of(leaf_penalty: float | None, row_weight: float) -> Judge:
-    """By its tables, or by the linear models that its leaves would have."""
-    if leaf_penalty is None:
-        return hard_score
-    return partial(linear_score, penalty=leaf_penalty, row_weight=row_weight)
-
-
-class Best:
+class BestTree:
     """The tree of the epoch with the highest score of the deterministic tree on validation rows, the first such.
 
     The start is among them; ``now`` gives the tree as it stands, and ``scored`` scores one. ``patience`` is the number
@@ -334,7 +320,7 @@ class Best:
         """The best tree, with its record out of those of all epochs."""
         return self.tree._replace(record=records[self.best_epoch - 1]) if self.best_epoch else self.tree
 
-    def kept(self) -> Arrays:
+    def to_arrays(self) -> Arrays:
         if not self.best_epoch:
             return {}
         tree = self.tree.tree
@@ -342,15 +328,15 @@ class Best:
         arrays = {"best.numbers": numbers, "best.leaves": array_of(tree.leaves)}
         return arrays | {f"best.splits.{name}": array_of(value) for name, value in tree.splits.parameters.items()}
 
-    def restore(self, page: Page) -> None:
-        self.n_epochs = page.epochs
-        if "best.numbers" not in page.arrays:
+    def restore(self, record: Record) -> None:
+        self.n_epochs = record.epochs
+        if "best.numbers" not in record.arrays:
             return
-        score, steepness, epoch = page.take("best.numbers", np.zeros(3)).tolist()
+        score, steepness, epoch = record.take("best.numbers", np.zeros(3)).tolist()
         tree = self.now()
 
         def found(name: str, like: Tensor) -> Tensor:
-            return torch.from_numpy(page.take(f"best.{name}", array_of(like)).copy()).to(like.device)
+            return torch.from_numpy(record.take(f"best.{name}", array_of(like)).copy()).to(like.device)
 
         parameters = {name: found(f"splits.{name}", value) for name, value in tree.splits.parameters.items()}
         tree = replace(tree, splits=tree.splits.replaced(parameters), leaves=found("leaves", tree.leaves))

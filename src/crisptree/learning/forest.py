@@ -15,28 +15,27 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from crisptree.blocks import n_threads
 from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.inference import CrispTree
 from crisptree.learning.engines.cuda_graphs import n_streams, streams
 from crisptree.learning.finetuning import TrainedTree
 from crisptree.learning.fitting import (
-    Work,
+    TrainingContext,
+    add_leaf_statistics,
+    finetune_tree,
     fit_tree,
-    kind_for,
-    settled_tree,
+    resolve_split_kind,
+    to_deterministic_tree,
     training_on,
-    tuned_tree,
-    unsettled_tree,
 )
-from crisptree.learning.growth import Request, TrainedStumps, found_together, grow_together, growing, single_leaf
-from crisptree.learning.history import Ending, EpochRecord, Listener, iteration_of
-from crisptree.learning.journal import current
+from crisptree.learning.growth import Request, TrainedStumps, find_batched_stumps, grow_together, growing, single_leaf
+from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback, get_iteration
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import Samples
 from crisptree.learning.stumps import Outcome
-from crisptree.learning.task import Part, Problem, relative_weights
-from crisptree.one_thread import workers
+from crisptree.learning.task import RowSet, TrainingTask, relative_weights
+from crisptree.persistence.checkpoints import current
+from crisptree.threads import n_threads, workers
 
 PAIRS_AT_ONCE = 2**24
 """So many pairs of a tree and one of its rows train at once, at about forty bytes each; further trees wait."""
@@ -48,7 +47,7 @@ class Bag(NamedTuple):
     times: npt.NDArray[np.integer]
     seed: int
 
-    def weight(self, rows: Part) -> npt.NDArray[np.float64]:
+    def weight(self, rows: RowSet) -> npt.NDArray[np.float64]:
         """What the rows weigh for the tree.  (n,)"""
         return rows.weight * self.times
 
@@ -62,53 +61,44 @@ class FittedTree(NamedTuple):
 
 
 def fit_forest(
-    spec: Spec, problem: Problem, bags: Sequence[Bag], *, on_epoch: Listener | None = None
+    spec: Spec, task: TrainingTask, bags: Sequence[Bag], *, on_epoch: EpochCallback | None = None
 ) -> Iterator[FittedTree]:
-    """Train a tree for every bag; they come in the order of the bags.
+    """Train a tree for every bag, in the order of the bags, with the seeds of the bags.
 
-    Parameters
-    ----------
-    spec : Spec
-        How, for all of them; seeds are those of the bags.
-    problem : Problem
-        On what; rows that judge, where there are some, judge every tree.
-    bags : sequence of Bag
-        Whose rows count how often.
-    on_epoch : callable, optional
-        Hears of the epochs of growth, all trees of a batch at once.
+    Validation rows score every tree. ``on_epoch`` is called with the epochs of growth, all trees of a batch at once.
     """
-    listener = Ending(on_epoch)
-    if not _grows_together(spec, problem):
-        yield from _one_by_one(spec, problem, bags)
+    listener = StoppableCallback(on_epoch)
+    if not _grows_together(spec, task):
+        yield from _one_by_one(spec, task, bags)
         return
-    kind = kind_for(spec, problem)
-    with training_on(spec, kind, problem) as device:
-        samples, validation = problem.on(device, spec.n_jobs, as_array=True)
+    kind = resolve_split_kind(spec, task)
+    with training_on(spec, kind, task) as device:
+        samples, validation = task.on(device, spec.n_jobs, as_array=True)
         if not isinstance(samples.rows, ArrayRows):
             raise TypeError("trees grow together on an array of rows")
-        held = spec.constraints.on(problem.scaling, device)
+        constraints = spec.constraints.on(task.scaling, device)
         for some in _batches(bags, len(samples)):
-            works = [
-                Work(
+            contexts = [
+                TrainingContext(
                     replace(spec, seed=bag.seed),
-                    _samples_of(samples, problem.training, bag),
+                    _samples_of(samples, task.training, bag),
                     kind,
                     torch.Generator().manual_seed(bag.seed),
                     listener,
-                    held,
+                    constraints,
                 )
                 for bag in some
             ]
-            grown = _grown(works)
-            yield from _completed(works, grown, problem, some, validation)
+            grown = _grown(contexts)
+            yield from _completed(contexts, grown, task, some, validation)
             if listener:
                 return
 
 
-def _grows_together(spec: Spec, problem: Problem) -> bool:
+def _grows_together(spec: Spec, task: TrainingTask) -> bool:
     """Whether growth is a training of stumps on an array of rows, which is what makes a batch."""
     linear = spec.split in ("oblique", "axis")
-    return spec.grow == "greedy" and linear and not spec.shifts and isinstance(problem.training.X, np.ndarray)
+    return spec.grow == "greedy" and linear and not spec.shifts and isinstance(task.training.X, np.ndarray)
 
 
 def _batches(bags: Sequence[Bag], n_rows: int) -> Iterator[Sequence[Bag]]:
@@ -116,7 +106,7 @@ def _batches(bags: Sequence[Bag], n_rows: int) -> Iterator[Sequence[Bag]]:
     return (bags[start : start + at_once] for start in range(0, len(bags), at_once))
 
 
-def _samples_of(samples: Samples, rows: Part, bag: Bag) -> Samples:
+def _samples_of(samples: Samples, rows: RowSet, bag: Bag) -> Samples:
     """The rows of one tree, their features where they lie."""
     assert isinstance(samples.rows, ArrayRows)
     index = np.flatnonzero(bag.times)
@@ -125,30 +115,39 @@ def _samples_of(samples: Samples, rows: Part, bag: Bag) -> Samples:
     return replace(samples, rows=PickedRows.of(samples.rows, here), y=samples.y[here], weight=weight)
 
 
-def _grown(works: Sequence[Work]) -> list[TrainedTree]:
+def _grown(contexts: Sequence[TrainingContext]) -> list[TrainedTree]:
     """All trees grown side by side."""
-    plan, limits = works[0].spec.growth, works[0].spec.limits
+    plan, limits = contexts[0].spec.growth, contexts[0].spec.limits
     finders = [
         TrainedStumps(
-            work.samples, plan, limits, work.kind, work.generator, work.on_epoch, work.held, work.spec.n_drawn
+            context.samples,
+            plan,
+            limits,
+            context.kind,
+            context.generator,
+            context.on_epoch,
+            context.constraints,
+            context.spec.n_drawn,
         )
-        for work in works
+        for context in contexts
     ]
 
     def find_all(requests: dict[int, Request]) -> list[Outcome]:
-        return found_together([finders[number] for number in requests], list(requests.values()))
+        return find_batched_stumps([finders[number] for number in requests], list(requests.values()))
 
     growths = [
-        growing(single_leaf(work.samples, work.kind, work.generator), work.samples, limits, signs=work.signs)
-        for work in works
+        growing(
+            single_leaf(context.samples, context.kind, context.generator), context.samples, limits, signs=context.signs
+        )
+        for context in contexts
     ]
     return [TrainedTree(tree, plan.final_steepness) for tree in grow_together(find_all, growths)]
 
 
 def _completed(
-    works: Sequence[Work],
+    contexts: Sequence[TrainingContext],
     grown: Sequence[TrainedTree],
-    problem: Problem,
+    task: TrainingTask,
     bags: Sequence[Bag],
     validation: Samples | None,
 ) -> Iterator[FittedTree]:
@@ -157,49 +156,49 @@ def _completed(
     A device finetunes a few at once, while the host settles those that are done. A fit that keeps a journal takes one
     after the other, because that has one training at work.
     """
-    device = works[0].samples.device
-    threads = n_threads(works[0].spec.n_jobs)
-    at_once = min(threads, len(works)) if current() is None else 1
-    each = max(1, threads // (len(works) if current() is None else 1))
+    device = contexts[0].samples.device
+    threads = n_threads(contexts[0].spec.n_jobs)
+    at_once = min(threads, len(contexts)) if current() is None else 1
+    each = max(1, threads // (len(contexts) if current() is None else 1))
     if validation is not None:
         validation = replace(validation, n_jobs=each)
 
     def tuned(number: int) -> tuple[int, CrispTree, list[EpochRecord], int]:
-        work, history = works[number], list[EpochRecord]()
-        own = work._replace(
-            source=replace(work.samples, n_jobs=each),
-            on_epoch=work.on_epoch if work.on_epoch else Ending(history.append),
+        context, history = contexts[number], list[EpochRecord]()
+        own = context._replace(
+            source=replace(context.samples, n_jobs=each),
+            on_epoch=context.on_epoch if context.on_epoch else StoppableCallback(history.append),
         )
-        soft, _ = tuned_tree(own, grown[number], validation)
-        return number, unsettled_tree(soft, own.spec, problem), history, iteration_of(soft.record, history)
+        soft, _ = finetune_tree(own, grown[number], validation)
+        return number, to_deterministic_tree(soft, own.spec, task), history, get_iteration(soft.record, history)
 
     def settle(number: int, tree: CrispTree, history: list[EpochRecord], best_iteration: int) -> FittedTree:
-        rows = problem.training
-        own = replace(problem, training=replace(rows, weight=bags[number].weight(rows)))
-        settled, _ = settled_tree(tree, replace(works[number].spec, n_jobs=each), own)
+        rows = task.training
+        own = replace(task, training=replace(rows, weight=bags[number].weight(rows)))
+        settled, _ = add_leaf_statistics(tree, replace(contexts[number].spec, n_jobs=each), own)
         return FittedTree(settled, history, best_iteration)
 
-    numbers = range(len(works))
+    numbers = range(len(contexts))
     with workers(at_once) as each_of:
         if device.type == "cpu":
             yield from each_of(lambda number: settle(*tuned(number)), numbers)
             return
         # Finetuning copies the rows of its tree.
-        row_bytes = works[0].samples.n_features * works[0].samples.rows.dtype.itemsize
-        copies = row_bytes * max(len(work.samples) for work in works)
-        with streams(device, n_streams(device, len(works), copies) if current() is None else 1) as each_of_device:
+        row_bytes = contexts[0].samples.n_features * contexts[0].samples.rows.dtype.itemsize
+        copies = row_bytes * max(len(context.samples) for context in contexts)
+        with streams(device, n_streams(device, len(contexts), copies) if current() is None else 1) as each_of_device:
             yield from each_of(lambda one: settle(*one), each_of_device(tuned, numbers))
 
 
-def _one_by_one(spec: Spec, problem: Problem, bags: Sequence[Bag]) -> Iterator[FittedTree]:
+def _one_by_one(spec: Spec, task: TrainingTask, bags: Sequence[Bag]) -> Iterator[FittedTree]:
     """Trees whose growth is no batch of stumps, each on a copy of its rows."""
 
     def fit(bag: Bag) -> FittedTree:
-        rows, history = problem.training, list[EpochRecord]()
+        rows, history = task.training, list[EpochRecord]()
         index = np.flatnonzero(bag.times)
-        own = Part(rows.X[index], rows.y[index], bag.weight(rows)[index])
-        its = Problem(own, problem.scaling, problem.target, problem.validation)
+        own = RowSet(rows.X[index], rows.y[index], bag.weight(rows)[index])
+        its = TrainingTask(own, task.scaling, task.target, task.validation)
         fitted = fit_tree(replace(spec, seed=bag.seed), its, on_epoch=history.append)
-        return FittedTree(fitted.tree, history, iteration_of(fitted.soft.record, history))
+        return FittedTree(fitted.tree, history, get_iteration(fitted.soft.record, history))
 
     yield from map(fit, bags)

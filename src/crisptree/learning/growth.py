@@ -6,6 +6,7 @@ by one, other rows are known by the sums over each leaf.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,26 +18,27 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.baselines.thresholds import LeafLimits, best_thresholds, round_down
-from crisptree.learning.constraints import Held, begun, with_drawn_features
-from crisptree.learning.history import Listener, StopTraining
+from crisptree.baselines.search import LeafLimits, best_thresholds, round_down
+from crisptree.learning.constraints import WeightConstraints, begun, with_drawn_features
+from crisptree.learning.history import EpochCallback, StopTraining
 from crisptree.learning.loop import EpochEnd, reporting, train
-from crisptree.learning.options import Limits, Plan
+from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.learning.samples import Groups, Samples, group_rows
-from crisptree.learning.sources.base import LeafGroups, SummedLevel, SummedRows
+from crisptree.learning.sources.base import LeafGroups, SummedRows
 from crisptree.learning.stumps import (
     Outcome,
     Stumps,
+    SummedLevel,
     TreeStumps,
-    best_start,
-    looked_around,
-    started_tables,
-    train_together,
+    find_initial_splits,
+    init_stump_tables,
+    search_initial_splits,
+    train_batched_stumps,
 )
 from crisptree.splits import AbstractSplits, ObliqueSplits, SplitKind
 from crisptree.splits.axis import AxisSplits
 from crisptree.structure import TreeStructure
-from crisptree.targets import Classes, Gaussians, Target, gain
+from crisptree.targets import Target, gain
 from crisptree.tree import Tree
 
 TRIES = 6
@@ -47,7 +49,7 @@ LOST = 0.5
 """A trained stump of numbers that gains less than this share of what it began with is put back to its beginning."""
 
 
-def min_leaf_weight(limits: Limits, samples: Samples) -> float:
+def min_leaf_weight(limits: GrowthLimits, samples: Samples) -> float:
     """The weight that each side of a split must keep."""
     return limits.min_weight_fraction_leaf * float(samples.weight.double().sum())
 
@@ -64,56 +66,49 @@ Growth = Generator[Request, Outcome, Tree]
 
 
 class Finder(Protocol):
-    """How the splits of some open leaves are found; growth itself does not ask how.
+    """Finds one split for every group of rows, whose leaves are at most ``level`` − 1 splits below the root.
 
     ``tries`` is how often a leaf whose split was not accepted is handed in again.
     """
 
     tries: ClassVar[int]
 
-    def __call__(self, groups: Any, level: int) -> Outcome:
-        """One split for every group of rows, whose leaves are at most ``level`` − 1 splits below the root."""
-        ...
+    def __call__(self, groups: Any, level: int) -> Outcome: ...
 
 
-class Routing(Protocol):
+class Routing(ABC):
     """Where the rows are while a tree grows."""
 
-    retries_later: bool
+    retries_later = False
+    total_weight: float
 
-    @property
-    def total_weight(self) -> float:
-        """The weight of all rows."""
-
+    @abstractmethod
     def counts(self, n_leaves: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
-        """Number of rows and statistics of every leaf.  (n_leaves,), (n_leaves, n_statistics)"""
+        """Return number of rows and statistics of every leaf.  (n_leaves,), (n_leaves, n_statistics)"""
 
+    @abstractmethod
     def groups(self, tree: Tree, leaves: list[int]) -> Any:
-        """The rows of some leaves, as finders take them."""
+        """Return the rows of some leaves, as finders take them."""
 
-    def move(self, found: Found, leaf_of_group: dict[int, int]) -> None:
-        """Send the rows that some of the found stumps turn right to new leaves."""
+    @abstractmethod
+    def move(self, found: TrainedLevel, leaf_of_group: dict[int, int]) -> None:
+        """Move the rows that some of the trained stumps send right to new leaves."""
 
 
-class Found(NamedTuple):
+class TrainedLevel(NamedTuple):
     """Trained stumps and the rows of each."""
 
     outcome: Outcome
     groups: Any
 
 
-class RowRouting:
+class RowRouting(Routing):
     """The leaf of every row in memory."""
-
-    retries_later = False
 
     def __init__(self, samples: Samples, tree: Tree) -> None:
         self.samples = samples
         self.leaf_of_row = samples.all_leaves(tree)
-
-    @property
-    def total_weight(self) -> float:
-        return float(self.samples.weight.double().sum())
+        self.total_weight = float(samples.weight.double().sum())
 
     def counts(self, n_leaves: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         samples = self.samples
@@ -124,28 +119,25 @@ class RowRouting:
     def groups(self, tree: Tree, leaves: list[int]) -> Groups:
         return group_rows(self.leaf_of_row, leaves)
 
-    def move(self, found: Found, leaf_of_group: dict[int, int]) -> None:
-        groups, turns = found.groups, found.outcome.turns
-        assert turns is not None
+    def move(self, found: TrainedLevel, leaf_of_group: dict[int, int]) -> None:
+        groups, goes_right = found.groups, found.outcome.goes_right
+        assert goes_right is not None
         device = self.leaf_of_row.device
         new = torch.full((len(groups.sizes),), -1, device=device)
         numbers, leaves = (torch.tensor(list(part), device=device) for part in (leaf_of_group, leaf_of_group.values()))
         new[numbers] = leaves
         to = new[groups.group]
-        moves = turns & (to >= 0)
+        moves = goes_right & (to >= 0)
         self.leaf_of_row[groups.rows[moves]] = to[moves]
 
 
-class SummedRouting:
+class SummedRouting(Routing):
     """The sums over every leaf of rows that are not in memory; growth begins at a single leaf."""
 
     def __init__(self, rows: SummedRows) -> None:
         self.rows, self.states = rows, {0: rows.root}
         self.retries_later = rows.retries_later
-
-    @property
-    def total_weight(self) -> float:
-        return float(self.rows.target.weight(self.rows.root.statistics))
+        self.total_weight = float(rows.target.weight(rows.root.statistics))
 
     def counts(self, n_leaves: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         states = [self.states[leaf] for leaf in range(n_leaves)]
@@ -154,7 +146,7 @@ class SummedRouting:
     def groups(self, tree: Tree, leaves: list[int]) -> LeafGroups:
         return LeafGroups(tree, leaves, [self.states[leaf] for leaf in leaves])
 
-    def move(self, found: Found, leaf_of_group: dict[int, int]) -> None:
+    def move(self, found: TrainedLevel, leaf_of_group: dict[int, int]) -> None:
         assert found.outcome.sides is not None
         for number, leaf in leaf_of_group.items():
             sides = (side.leaf(number, self.rows.target, self.rows.weight) for side in found.outcome.sides)
@@ -169,7 +161,7 @@ class Candidate:
     """
 
     leaf: int
-    found: Found
+    found: TrainedLevel
     number: int
     decrease: float
 
@@ -181,13 +173,17 @@ def single_leaf(samples: Samples | SummedRows, kind: SplitKind, generator: torch
 
 
 def grow_balanced(
-    samples: Samples, depth: int, kind: SplitKind, generator: torch.Generator, held: Held | None = None
+    samples: Samples,
+    depth: int,
+    kind: SplitKind,
+    generator: torch.Generator,
+    constraints: WeightConstraints | None = None,
 ) -> Tree:
     """A random complete tree: every split goes through the mean of the samples, every leaf table is random."""
     structure = TreeStructure.balanced(depth)
     tables = samples.target.random_tables(structure.n_leaves, generator)
     centers = samples.mean().expand(structure.n_splits, -1)
-    splits = begun(kind.initial(centers, generator), centers, held, is_sparse=samples.is_sparse)
+    splits = begun(kind.initial(centers, generator), centers, constraints, is_sparse=samples.is_sparse)
     return Tree(structure, splits, tables.to(samples.weight), samples.target.name)
 
 
@@ -195,12 +191,12 @@ def grow(
     tree: Tree,
     samples: Samples | SummedRows,
     plan: Plan,
-    limits: Limits,
+    limits: GrowthLimits,
     kind: SplitKind,
     *,
     generator: torch.Generator,
-    on_epoch: Listener | None = None,
-    held: Held | None = None,
+    on_epoch: EpochCallback | None = None,
+    constraints: WeightConstraints | None = None,
     n_drawn: int | None = None,
     holds_on: bool = False,
 ) -> Tree:
@@ -210,13 +206,15 @@ def grow(
     of numbers back that training has taken to where they gain little, which is where constant leaves had better end.
     """
     if isinstance(samples, SummedRows):
-        return grow_with(SummedStumps(samples, plan, limits, kind, generator, on_epoch, held), tree, samples, limits)
-    find = TrainedStumps(samples, plan, limits, kind, generator, on_epoch, held, n_drawn, holds_on)
+        return grow_with(
+            SummedStumps(samples, plan, limits, kind, generator, on_epoch, constraints), tree, samples, limits
+        )
+    find = TrainedStumps(samples, plan, limits, kind, generator, on_epoch, constraints, n_drawn, holds_on)
     return grow_with(find, tree, samples, limits, signs=find.signs)
 
 
 def grow_with(
-    find: Finder, tree: Tree, samples: Samples | SummedRows, limits: Limits, *, signs: Tensor | None = None
+    find: Finder, tree: Tree, samples: Samples | SummedRows, limits: GrowthLimits, *, signs: Tensor | None = None
 ) -> Tree:
     """Grow a tree until the limits hold, with the splits that ``find`` gives.
 
@@ -258,7 +256,7 @@ def grow_together(find_all: Callable[[dict[int, Request]], list[Outcome]], growt
 
 
 def growing(
-    tree: Tree, samples: Samples | SummedRows, limits: Limits, tries: int = TRIES, *, signs: Tensor | None = None
+    tree: Tree, samples: Samples | SummedRows, limits: GrowthLimits, tries: int = TRIES, *, signs: Tensor | None = None
 ) -> Growth:
     """The growth of one tree, which stops wherever it needs splits; a leaf without a good one asks ``tries`` times.
 
@@ -311,18 +309,18 @@ def _with_splits(tree: Tree, chosen: list[Candidate], routing: Routing) -> Tree:
     return tree.grown(leaves, AbstractSplits.concatenated(splits), torch.cat(tables))
 
 
-def _is_full(tree: Tree, limits: Limits) -> bool:
+def _is_full(tree: Tree, limits: GrowthLimits) -> bool:
     return limits.max_leaf_nodes is not None and tree.structure.n_leaves >= limits.max_leaf_nodes
 
 
-def _choose(waiting: dict[int, Candidate], limits: Limits) -> list[Candidate]:
+def _choose(waiting: dict[int, Candidate], limits: GrowthLimits) -> list[Candidate]:
     if limits.max_leaf_nodes is None or not waiting:
         return list(waiting.values())
     return [max(waiting.values(), key=lambda candidate: candidate.decrease)]
 
 
 def _open_leaves(
-    structure: TreeStructure, fresh: list[int], routing: Routing, limits: Limits, target: Target
+    structure: TreeStructure, fresh: list[int], routing: Routing, limits: GrowthLimits, target: Target
 ) -> list[int]:
     """Leaves that are shallow, large and mixed enough."""
     rows, statistics = routing.counts(structure.n_leaves)
@@ -334,16 +332,16 @@ def _open_leaves(
 
 
 def _candidates(
-    outcome: Outcome, groups: Any, leaves: list[int], limits: Limits, total_weight: float
+    outcome: Outcome, groups: Any, leaves: list[int], limits: GrowthLimits, total_weight: float
 ) -> Iterator[Candidate]:
     decreases = outcome.gains * outcome.weights / total_weight
-    found = Found(outcome, groups)
+    found = TrainedLevel(outcome, groups)
     for number in np.flatnonzero(outcome.accepted & (decreases >= limits.min_impurity_decrease)).tolist():
         yield Candidate(leaves[number], found, number, float(decreases[number]))
 
 
 def _threshold_candidates(
-    tree: Tree, samples: Samples, routing: Routing, leaves: list[int], limits: Limits
+    tree: Tree, samples: Samples, routing: Routing, leaves: list[int], limits: GrowthLimits
 ) -> Iterator[Candidate]:
     """The best thresholds of single features at leaves where no trained stump parts the rows."""
     if isinstance(tree.splits, ObliqueSplits | AxisSplits):
@@ -354,7 +352,7 @@ def _threshold_candidates(
 
 @torch.no_grad()
 def threshold_stumps(
-    kind: type[ObliqueSplits] | type[AxisSplits], samples: Samples, groups: Groups, limits: Limits
+    kind: type[ObliqueSplits] | type[AxisSplits], samples: Samples, groups: Groups, limits: GrowthLimits
 ) -> Outcome:
     """The best threshold on one feature for every group of rows; not accepted where no threshold parts them."""
     target, n_nodes = samples.target, len(groups.sizes)
@@ -364,7 +362,7 @@ def threshold_stumps(
     for node, rows in enumerate(groups.rows.split(groups.sizes.tolist())):
         scores = np.ascontiguousarray(samples.batch(rows).cpu().numpy().T)
         y, row_weight = samples.y[rows].cpu().numpy(), samples.weight[rows].double().cpu().numpy()
-        best = best_thresholds(scores, y, row_weight, target.n_values if isinstance(target, Classes) else None, least)
+        best = best_thresholds(scores, y, row_weight, target.n_classes, least)
         feature = best.best_line()
         if feature is not None:
             weight[node, feature], bias[node] = 1.0, -round_down(best.threshold[feature])
@@ -382,28 +380,30 @@ class TrainedStumps:
 
     samples: Samples
     plan: Plan
-    limits: Limits
+    limits: GrowthLimits
     kind: SplitKind
     generator: torch.Generator
-    on_epoch: Listener | None
-    held: Held | None = None
+    on_epoch: EpochCallback | None
+    constraints: WeightConstraints | None = None
     n_drawn: int | None = None
     holds_on: bool = False
 
     tries: ClassVar[int] = TRIES
 
     def __call__(self, groups: Groups, level: int) -> Outcome:
-        return found_together([self], [Request(groups, level)])[0]
+        return find_batched_stumps([self], [Request(groups, level)])[0]
 
     def begun(self, groups: Groups) -> tuple[Stumps, Tensor]:
         """Stumps from a random start, and the middle of every group's rows."""
         samples, n_nodes = self.samples, len(groups.sizes)
         n_candidates = samples.n_features if self.kind.compete_by_feature else 1
         centers = samples.group_means(groups.sampled(self.plan))
-        splits = begun(self.kind.candidates(centers, self.generator), centers, self.held, is_sparse=samples.is_sparse)
+        splits = begun(
+            self.kind.candidates(centers, self.generator), centers, self.constraints, is_sparse=samples.is_sparse
+        )
         splits, zeros = with_drawn_features(splits, centers, self.n_drawn, self.generator)
-        if self.looks_around and isinstance(splits, ObliqueSplits):
-            start, target = best_start(splits, samples, groups, self.generator), samples.target
+        if self.searches_start and isinstance(splits, ObliqueSplits):
+            start, target = find_initial_splits(splits, samples, groups, self.generator), samples.target
             sums = start.statistics.reshape(2 * n_nodes, -1)
             tables = target.update(sums, samples.table().expand(2 * n_nodes, -1), 0.0).reshape(2, -1)
             return Stumps(start.splits, tables.to(samples.weight), groups), centers
@@ -412,15 +412,15 @@ class TrainedStumps:
         return Stumps(splits, tables, groups, n_candidates, zeros=zeros, signs=self.signs), centers
 
     @property
-    def looks_around(self) -> bool:
+    def searches_start(self) -> bool:
         """Whether stumps begin at the best of some hyperplanes: those of numbers whose weights are free."""
-        free = self.held is None and self.n_drawn is None and not self.kind.compete_by_feature
-        return free and isinstance(self.samples.target, Gaussians) and not self.samples.is_sparse
+        free = self.constraints is None and self.n_drawn is None and not self.kind.compete_by_feature
+        return free and self.samples.target.is_regression and not self.samples.is_sparse
 
     def thinned(self, stumps: Stumps, centers: Tensor) -> Stumps:
         """The stumps with the weights that may stay."""
-        assert self.held is not None
-        splits, zeros = self.held.thinned(stumps.splits, centers)
+        assert self.constraints is not None
+        splits, zeros = self.constraints.thinned(stumps.splits, centers)
         return Stumps(splits, stumps.leaves, stumps.groups, zeros=zeros, signs=self.signs)
 
     def outcome(self, stumps: Stumps) -> Outcome:
@@ -440,12 +440,12 @@ class TrainedStumps:
 
     @property
     def signs(self) -> Tensor | None:
-        return None if self.held is None else self.held.signs
+        return None if self.constraints is None else self.constraints.signs
 
 
-def found_together(finders: Sequence[TrainedStumps], requests: Sequence[Request]) -> list[Outcome]:
+def find_batched_stumps(finders: Sequence[TrainedStumps], requests: Sequence[Request]) -> list[Outcome]:
     """What each of some trees asks for, all of it trained in one batch; only rows and random numbers are their own."""
-    plan, held, limits = finders[0].plan, finders[0].held, finders[0].limits
+    plan, constraints, limits = finders[0].plan, finders[0].constraints, finders[0].limits
     begins = [finder.begun(request.groups) for finder, request in zip(finders, requests, strict=True)]
     level = max(request.level for request in requests)
     name = f"growth at level {level}"
@@ -461,28 +461,28 @@ def found_together(finders: Sequence[TrainedStumps], requests: Sequence[Request]
 
     def trained(stumps: list[Stumps], plan: Plan, on_epoch: Callable[[EpochEnd], None] | None) -> None:
         parts = [TreeStumps(one, finder.samples, finder.generator) for one, finder in zip(stumps, finders, strict=True)]
-        train_together(parts, plan, on_epoch=on_epoch, name=name)
+        train_batched_stumps(parts, plan, on_epoch=on_epoch, name=name)
 
     def outcomes(stumps: list[Stumps], on_epoch: Callable[[EpochEnd], None] | None) -> list[Outcome]:
         trained(stumps, plan, on_epoch)
-        if held is not None and held.chooses:
+        if constraints is not None and constraints.chooses:
             centers = [middle for _, middle in begins]
             stumps = [finder.thinned(one, middle) for finder, one, middle in zip(finders, stumps, centers, strict=True)]
             trained(stumps, plan.later_half, None)
         return [finder.outcome(one) for finder, one in zip(finders, stumps, strict=True)]
 
-    if finders[0].looks_around and finders[0].holds_on:
+    if finders[0].searches_start and finders[0].holds_on:
         # Soft turns may lose what a hard one has found: rows beyond both ends pull a hyperplane flat.
         before = [finder.outcome(one) for finder, (one, _) in zip(finders, begins, strict=True)]
         after = outcomes([one for one, _ in begins], report)
         pairs = zip(after, before, (request.groups for request in requests), strict=True)
         return [one.or_better(start.where(one.gains < LOST * start.gains), groups) for one, start, groups in pairs]
     # Signs say what is on the right side, and so do random tables: the other way round is tried too.
-    turned = [one.turned() for one, _ in begins] if finders[0].signs is not None else []
+    swapped = [one.swap_tables() for one, _ in begins] if finders[0].signs is not None else []
     found = outcomes([one for one, _ in begins], report)
-    if not turned:
+    if not swapped:
         return found
-    others = outcomes(turned, None)
+    others = outcomes(swapped, None)
     return [one.or_better(other, request.groups) for one, other, request in zip(found, others, requests, strict=True)]
 
 
@@ -492,21 +492,23 @@ class SummedStumps:
 
     rows: SummedRows
     plan: Plan
-    limits: Limits
+    limits: GrowthLimits
     kind: SplitKind
     generator: torch.Generator
-    on_epoch: Listener | None
-    held: Held | None = None
+    on_epoch: EpochCallback | None
+    constraints: WeightConstraints | None = None
 
     tries: ClassVar[int] = TRIES
 
     def __call__(self, groups: LeafGroups, level: int) -> Outcome:
         rows, centers = self.rows, groups.centers
-        splits = begun(self.kind.candidates(centers, self.generator), centers, self.held, is_sparse=False)
-        tables = started_tables(rows.target, [state.statistics for state in groups.states], self.generator)
+        splits = begun(self.kind.candidates(centers, self.generator), centers, self.constraints, is_sparse=False)
+        tables = init_stump_tables(rows.target, [state.statistics for state in groups.states], self.generator)
         tables = tables.to(rows.weight)
-        if rows.sample is not None and self.held is None:
-            splits, tables = looked_around(splits, tables, groups.tree, groups.leaves, rows.sample, self.generator)
+        if rows.sample is not None and self.constraints is None:
+            splits, tables = search_initial_splits(
+                splits, tables, groups.tree, groups.leaves, rows.sample, self.generator
+            )
         report = reporting(
             self.on_epoch,
             phase="grow",
@@ -523,7 +525,7 @@ class SummedStumps:
 
     @property
     def signs(self) -> Tensor | None:
-        return None if self.held is None else self.held.signs
+        return None if self.constraints is None else self.constraints.signs
 
     def _trained(
         self,
@@ -537,8 +539,8 @@ class SummedStumps:
         name, rows = f"growth at level {level}", self.rows
         stumps = SummedLevel(rows, groups, splits, tables, signs=self.signs)
         train(stumps, rows, self.plan, generator=self.generator, on_epoch=on_epoch, name=name)
-        if self.held is not None and self.held.chooses:
-            thinner, zeros = self.held.thinned(stumps.splits, groups.centers)
+        if self.constraints is not None and self.constraints.chooses:
+            thinner, zeros = self.constraints.thinned(stumps.splits, groups.centers)
             stumps = SummedLevel(rows, groups, thinner, stumps.leaves, zeros, self.signs)
             train(stumps, rows, self.plan.later_half, generator=self.generator, name=name)
         left, right = rows.sides(groups.tree, groups.leaves, stumps.splits.detached())

@@ -51,31 +51,31 @@ class StopTraining(Exception):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from crisptree import CrispTreeClassifier, StopTraining
+    >>> from crisptree import CrispTreeClassifier, StopTraining, TrainingOptions
     >>> def stop_early(record):
     ...     if record.phase == "finetune" and record.epoch == 5:
     ...         raise StopTraining
-    >>> settled = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 0.0, "max_depth": 2}
-    >>> model = CrispTreeClassifier(**settled, callbacks=[stop_early], random_state=0)
+    >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 0.0, "max_depth": 2}
+    >>> model = CrispTreeClassifier(**fixed, training=TrainingOptions(callbacks=[stop_early]), random_state=0)
     >>> model = model.fit(*load_iris(return_X_y=True))
     >>> model.history_[-1].epoch
     5
     """
 
 
-Listener = Callable[[EpochRecord], None]
+EpochCallback = Callable[[EpochRecord], None]
 
 
-def iteration_of(record: EpochRecord | None, history: Sequence[EpochRecord]) -> int:
+def get_iteration(record: EpochRecord | None, history: Sequence[EpochRecord]) -> int:
     """The number of a record among those of finetuning in a history, counted from 1; 0 for none."""
     tuned = [one for one in history if one.phase == "finetune"]
     return 0 if record is None else 1 + next(number for number, one in enumerate(tuned) if one is record)
 
 
-class Ending:
+class StoppableCallback:
     """Keeps records, passes them on to a callback and remembers that it asked to stop, which makes it true."""
 
-    def __init__(self, callback: Listener | None) -> None:
+    def __init__(self, callback: EpochCallback | None) -> None:
         self.callback, self.asked = callback, False
         self.history: list[EpochRecord] = []
 

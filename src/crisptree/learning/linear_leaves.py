@@ -16,11 +16,11 @@ from crisptree.data.scaling import Scaling
 from crisptree.equations.gaussian import LOG_TWO_PI, SMALLEST_VARIANCE
 from crisptree.equations.linear_leaves import TreeRidge, log_softmax, working_response
 from crisptree.inference import FlatTree, route_rows
-from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.samples import Samples
-from crisptree.learning.task import Part, Problem
+from crisptree.learning.task import RowSet, TrainingTask
+from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.structure import TreeStructure
-from crisptree.targets import Classes, Gaussians, Target
+from crisptree.targets import Classes, Target
 from crisptree.tree import Tree
 
 Doubles = npt.NDArray[np.float64]
@@ -48,20 +48,15 @@ class Members(NamedTuple):
     rows: npt.NDArray[np.int64]
     share: Doubles
 
+    @classmethod
+    def of_leaves(cls, leaf: npt.NDArray[np.int64], weight: Doubles, n_leaves: int) -> list[Members]:
+        """Return the members of every leaf where each row belongs to one leaf."""
+        return [cls(own, weight[own]) for own in (np.flatnonzero(leaf == number) for number in range(n_leaves))]
+
 
 @dataclass(frozen=True, eq=False)
 class LeafRows:
-    """Scaled rows with a one beside them, and what is known of them.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n, n_features + 1)
-        The features and the one.
-    y : ndarray
-        Class numbers (n,), or scaled numbers (n, n_outputs).
-    target : Target
-        What y is.
-    """
+    """Scaled rows with a constant feature, (n, n_features + 1), and their y: class indices or scaled outputs."""
 
     x: Doubles
     y: npt.NDArray[np.generic]
@@ -69,19 +64,25 @@ class LeafRows:
 
     @classmethod
     def of(cls, rows: npt.NDArray[np.floating], y: npt.NDArray[np.generic], target: Target) -> LeafRows:
-        """From scaled rows."""
+        """Add the constant feature to scaled rows."""
         return cls(np.concatenate([rows, np.ones((len(rows), 1))], axis=1, dtype=np.float64), y, target)
+
+    @classmethod
+    def of_samples(cls, samples: Samples) -> LeafRows:
+        """Copy samples to the host."""
+        scaled = samples.batch(torch.arange(len(samples), device=samples.device)).cpu().numpy()
+        return cls.of(scaled, samples.y.cpu().numpy(), samples.target)
 
     @property
     def n_answers(self) -> int:
         """How many linear functions a leaf has: one for every class, or for every output."""
-        return self.target.n_values if isinstance(self.target, Classes) else self.y.shape[1]
+        return self.target.n_classes or self.y.shape[1]
 
     def fitted(
         self, structure: TreeStructure, members: list[Members], penalty: float, start: Doubles | None, rounds: int
     ) -> Doubles:
         """The best weights of all nodes, or, for classes, some rounds nearer to them.  (n_nodes, q, n_answers)"""
-        is_classes = isinstance(self.target, Classes)
+        is_classes = self.target.n_classes is not None
         # The curvature of a softmax is at most ½.
         ridge = TreeRidge(structure, (self._factor(one, 0.5 if is_classes else 1.0) for one in members), penalty)
         if not is_classes:
@@ -148,8 +149,7 @@ class LeafModels:
     """
 
     def __init__(self, structure: TreeStructure, samples: Samples, penalty: float, row_weight: float = 1.0) -> None:
-        scaled = samples.batch(torch.arange(len(samples), device=samples.device)).cpu().numpy()
-        self.rows = LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target)
+        self.rows = LeafRows.of_samples(samples)
         self.structure, self.penalty, self.row_weight = structure, penalty, row_weight
         self.sums: Doubles | None = None
         self.offset = 0.0
@@ -172,13 +172,10 @@ class LeafModels:
         """Models for these responsibilities (n_leaves, n), and the tables that follow."""
         share = self.row_weight * counts.detach().double().cpu().numpy()
         few = LEAST_SHARE * self.weight
-        members = []
-        for line in share:
-            rows = np.flatnonzero(line > few)
-            members.append(Members(rows, line[rows]))
+        members = [Members(rows := np.flatnonzero(line > few), line[rows]) for line in share]
         self.sums = self.rows.fitted(self.structure, members, self.penalty, self.sums, rounds)
         variances = None
-        if isinstance(self.rows.target, Gaussians):
+        if self.rows.target.is_regression:
             variances = self.rows.variances(self.structure, members, self.sums)
         evidence = self.rows.evidence(self.structure, self.sums, variances)
         highest = evidence.max(axis=0)
@@ -186,23 +183,22 @@ class LeafModels:
         tables = np.exp(np.maximum(evidence - highest, -DEEPEST_DOUBT))
         return torch.from_numpy(tables).to(self.samples.weight)
 
-    def kept(self) -> Arrays:
+    def to_arrays(self) -> Arrays:
         return {"models.sums": np.array(self.sums), "models.offset": np.array([self.offset])}
 
-    def restore(self, page: Page) -> None:
-        self.sums = page.take("models.sums", np.asarray(self.sums)).copy()
-        self.offset = float(page.take("models.offset", np.zeros(1))[0])
+    def restore(self, record: Record) -> None:
+        self.sums = record.take("models.sums", np.asarray(self.sums)).copy()
+        self.offset = float(record.take("models.offset", np.zeros(1))[0])
 
 
-def left_over(samples: Samples, row_weight: float = 1.0) -> Samples:
+def compute_residuals(samples: Samples, row_weight: float = 1.0) -> Samples:
     """Numbers without what one linear model of all rows says of them, scaled anew; classes as they are.
 
     A tree of linear leaves need not part rows along a trend that a linear model follows.
     """
-    if not isinstance(samples.target, Gaussians):
+    if not samples.target.is_regression:
         return samples
-    scaled = samples.batch(torch.arange(len(samples), device=samples.device)).cpu().numpy()
-    rows = LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target)
+    rows = LeafRows.of_samples(samples)
     weight = row_weight * samples.weight.double().cpu().numpy()
     whole, everyone = TreeStructure.single_leaf(), [Members(np.arange(len(samples)), weight)]
     y = rows.y - rows.x @ rows.fitted(whole, everyone, 1.0, None, 0)[0]
@@ -215,25 +211,19 @@ def linear_score(
 ) -> float:
     """The weighted mean score on ``validation`` of the deterministic tree whose leaves have models of ``samples``."""
     structure, target = tree.structure, samples.target
-    rows, leaf = _scaled_leaf_rows(tree, samples)
+    rows, leaf = LeafRows.of_samples(samples), samples.all_leaves(tree).cpu().numpy()
     weight = row_weight * samples.weight.double().cpu().numpy()
-    members = [Members(own, weight[own]) for own in (np.flatnonzero(leaf == one) for one in range(structure.n_leaves))]
+    members = Members.of_leaves(leaf, weight, structure.n_leaves)
     sums = rows.fitted(structure, members, penalty, None, ROUNDS_TO_JUDGE)[structure.n_splits :]
-    held, there = _scaled_leaf_rows(tree, validation)
-    said = np.zeros((len(there), rows.n_answers))
+    held_out, leaf = LeafRows.of_samples(validation), validation.all_leaves(tree).cpu().numpy()
+    outputs = np.zeros((len(leaf), rows.n_answers))
     for number, weights in enumerate(sums):
-        here = there == number
-        said[here] = held.x[here] @ weights
+        own = leaf == number
+        outputs[own] = held_out.x[own] @ weights
     # The class of the highest score is that of the highest probability.
-    answers = target.answers(said) if isinstance(target, Classes) else said
-    scores = np.asarray(target.agreement(answers, held.y), dtype=np.float64)
+    answers = target.predict(outputs) if target.n_classes is not None else outputs
+    scores = np.asarray(target.score_predictions(answers, held_out.y), dtype=np.float64)
     return float(np.average(scores, weights=validation.weight.double().cpu().numpy()))
-
-
-def _scaled_leaf_rows(tree: Tree, samples: Samples) -> tuple[LeafRows, npt.NDArray[np.int64]]:
-    """Scaled rows, and the leaf that each reaches."""
-    scaled = samples.batch(torch.arange(len(samples), device=samples.device)).cpu().numpy()
-    return LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target), samples.all_leaves(tree).cpu().numpy()
 
 
 def can_train(structure: TreeStructure, samples: Samples) -> bool:
@@ -241,19 +231,16 @@ def can_train(structure: TreeStructure, samples: Samples) -> bool:
     return structure.n_leaves * len(samples) <= MOST_SHARES
 
 
-def with_models(tree: FlatTree, problem: Problem, penalty: float, n_jobs: int | None) -> FlatTree:
+def with_models(tree: FlatTree, task: TrainingTask, penalty: float, n_jobs: int | None) -> FlatTree:
     """The tree with models fitted to the training rows that reach its leaves. A weight of two equals the row twice."""
-    structure, scaling, part, target = tree.structure, tree.statistics.scaling, problem.training, problem.target
+    structure, scaling, part, target = tree.structure, tree.statistics.scaling, task.training, task.target
     X, weight = np.asarray(part.X[:], dtype=np.float32), part.weight
     rows, leaf = LeafRows.of(scaling.apply(X, n_jobs), part.y, target), route_rows(tree, X, n_jobs)
-    members = []
-    for number in range(structure.n_leaves):
-        own = np.flatnonzero(leaf == number)
-        members.append(Members(own, weight[own]))
+    members = Members.of_leaves(leaf, weight, structure.n_leaves)
     sums = rows.fitted(structure, members, penalty, None, ROUNDS_AT_THE_END)
     raw, bias = folded(sums, scaling)
     variance = None
-    if isinstance(target, Gaussians):
+    if target.is_regression:
         left = rows.variances(structure, members, sums)
         variance = structure.means_below(left, np.array([one.share.sum() for one in members]))
     return replace(tree, linear_weight=raw, linear_bias=bias, linear_variance=variance)
@@ -266,25 +253,25 @@ def folded(sums: Doubles, scaling: Scaling) -> tuple[Doubles, Doubles]:
 
 
 def best_penalty(
-    trees: Sequence[FlatTree], problems: Sequence[Problem], held: Sequence[Part], n_jobs: int | None
+    trees: Sequence[FlatTree], tasks: Sequence[TrainingTask], validation: Sequence[RowSet], n_jobs: int | None
 ) -> float:
     """The penalty out of a few whose models are best on rows that did not train the trees, all trees together.
 
     Of numbers it is the largest within one standard error of the best: few rows say little of a small one, whose models
     may be far off. Those that are tried are in rows of mean weight, so that weights which sum to one change nothing.
     """
-    unit = float(np.mean([problem.training.weight.mean() for problem in problems]))
+    unit = float(np.mean([task.training.weight.mean() for task in tasks]))
     scores: list[list[Doubles]] = [[] for _ in PENALTIES]
-    for tree, problem, judges in zip(trees, problems, held, strict=True):
+    for tree, task, judges in zip(trees, tasks, validation, strict=True):
         leaf = route_rows(tree, judges.X, n_jobs)
         for number, penalty in enumerate(PENALTIES):
-            fitted = with_models(tree, problem, unit * penalty, n_jobs)
-            answers = fitted.meaning.answers(fitted.scaled_values(leaf, judges.X))
-            scores[number].append(np.asarray(problem.target.agreement(answers, judges.y), dtype=np.float64))
-    weight = np.concatenate([judges.weight for judges in held])
-    sums = [sum(float(part.weight @ one) for part, one in zip(held, rows, strict=True)) for rows in scores]
+            fitted = with_models(tree, task, unit * penalty, n_jobs)
+            answers = fitted.target.predict(fitted.scaled_values(leaf, judges.X))
+            scores[number].append(np.asarray(task.target.score_predictions(answers, judges.y), dtype=np.float64))
+    weight = np.concatenate([judges.weight for judges in validation])
+    sums = [sum(float(part.weight @ one) for part, one in zip(validation, rows, strict=True)) for rows in scores]
     best = int(np.argmax(sums))
-    if isinstance(problems[0].target, Gaussians):
+    if tasks[0].target.is_regression:
         of_rows = [np.concatenate(rows) for rows in scores]
         best = max(number for number, rows in enumerate(of_rows) if _is_near(of_rows[best] - rows, weight))
     return unit * PENALTIES[best]

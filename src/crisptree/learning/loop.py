@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.learning.checkpoint import Chance, Keepsake, Leaves, Memory, Progress
-from crisptree.learning.engines import Steps, Trainee, quickest
+from crisptree.learning.checkpoint import Checkpointable, LeafTableState, Progress, RngState, TensorState
+from crisptree.learning.engines import Engine, TrainState, select_engine
 from crisptree.learning.engines.base import DivergenceError
-from crisptree.learning.history import EpochRecord, Listener
-from crisptree.learning.journal import Arrays, Page
+from crisptree.learning.history import EpochCallback, EpochRecord
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import NoOrders, Orders, RowOrders, Samples
+from crisptree.learning.samples import Orders, RowOrders, Samples
 from crisptree.learning.sources.base import SummedRows
+from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.targets import Target
 
 
@@ -51,8 +51,8 @@ class EpochEnd(NamedTuple):
     score: float | None = None
 
 
-class Judge(Keepsake, Protocol):
-    """Looks at a trainee after every epoch."""
+class TreeScorer(Checkpointable, Protocol):
+    """Looks at a state after every epoch."""
 
     def __call__(self, steepness: float) -> float | None:
         """A score of it as it is now."""
@@ -62,31 +62,33 @@ class Judge(Keepsake, Protocol):
         """Whether training ends here (early stopping)."""
 
 
-class Ends:
+class EpochHistory:
     """The ends of all epochs so far, which listeners hear again when a training is resumed."""
 
     def __init__(self) -> None:
         self.ends: list[EpochEnd] = []
 
-    def kept(self) -> Arrays:
+    def to_arrays(self) -> Arrays:
         scores = [math.nan if end.score is None else end.score for end in self.ends]
         numbers = {"steepness": [end.steepness for end in self.ends], "loss": [end.loss for end in self.ends]}
         return {f"ends.{name}": np.array(values) for name, values in {**numbers, "score": scores}.items()}
 
-    def restore(self, page: Page) -> None:
-        steepness, loss = (page.take(f"ends.{name}", np.zeros(page.epochs)) for name in ("steepness", "loss"))
-        found = page.arrays.get("ends.score")
-        scores = page.take("ends.score", np.zeros(page.epochs)) if found is None or not np.isnan(found).all() else None
+    def restore(self, record: Record) -> None:
+        steepness, loss = (record.take(f"ends.{name}", np.zeros(record.epochs)) for name in ("steepness", "loss"))
+        found = record.arrays.get("ends.score")
+        scores = (
+            record.take("ends.score", np.zeros(record.epochs)) if found is None or not np.isnan(found).all() else None
+        )
         self.ends = [
             EpochEnd(
                 epoch, float(steepness[epoch]), float(loss[epoch]), None if scores is None else float(scores[epoch])
             )
-            for epoch in range(page.epochs)
+            for epoch in range(record.epochs)
         ]
 
 
 def train(
-    trainee: Trainee,
+    state: TrainState,
     samples: Samples | SummedRows,
     plan: Plan,
     *,
@@ -94,8 +96,8 @@ def train(
     orders: RowOrders | None = None,
     on_epoch: Callable[[EpochEnd], None] | None = None,
     name: str = "training",
-    judge: Judge | None = None,
-    remembered: Tensor | None = None,
+    scorer: TreeScorer | None = None,
+    prior_counts: Tensor | None = None,
 ) -> None:
     """Train splits and leaf tables for ``plan.epochs`` epochs, in place, or until the judge is done.
 
@@ -103,7 +105,7 @@ def train(
 
     Parameters
     ----------
-    trainee : Trainee
+    state : TrainState
         A batch of stumps or a whole tree.
     samples : Samples or SummedRows
         The training rows.
@@ -117,56 +119,56 @@ def train(
         Hears of every epoch.
     name : str
         The phase, for error messages.
-    judge : Judge, optional
-        Scores the trainee after every epoch, and may end the training.
-    remembered : Tensor, optional
+    scorer : TreeScorer, optional
+        Scores the state after every epoch, and may end the training.
+    prior_counts : Tensor, optional
         Leaf statistics of earlier rows, which are added to those of every epoch.
     """
     algorithm = ALGORITHMS[plan.algorithm]
     fresh, in_memory = algorithm.fresh_responsibilities, isinstance(samples, Samples)
-    orders = orders or (Orders(trainee.groups, plan, generator) if in_memory else NoOrders(generator))
-    ends, progress = Ends(), Progress(name, plan.epochs)
-    steps: Steps | None = None
+    orders = orders or (Orders(state.groups, plan, generator) if in_memory else RowOrders([generator]))
+    history, progress = EpochHistory(), Progress(name, plan.epochs)
+    engine: Engine | None = None
     if isinstance(samples, SummedRows) and not progress.is_over:
-        steps = samples.steps(trainee, plan, generator, fresh=fresh)
+        engine = samples.make_engine(state, plan, generator, fresh=fresh)
     elif isinstance(samples, Samples) and not progress.is_over:
-        steps = quickest(trainee, samples, plan)(trainee, samples, plan, fresh=fresh)
-    parts: list[Keepsake] = [Memory("splits", trainee.splits.parameters), Leaves(trainee), ends]
-    parts += [Chance(orders.generators, trainee.splits)]
-    parts += [part for part in (judge, trainee.models) if part is not None]
+        engine = select_engine(state, samples, plan)(state, samples, plan, fresh=fresh)
+    parts: list[Checkpointable] = [TensorState("splits", state.splits.parameters), LeafTableState(state), history]
+    parts += [RngState(orders.generators, state.splits)]
+    parts += [part for part in (scorer, state.models) if part is not None]
     progress.restore(parts)
-    hear = (lambda end: None) if on_epoch is None else on_epoch
-    for end in ends.ends:
-        hear(end)
-    if steps is None:
+    notify = (lambda end: None) if on_epoch is None else on_epoch
+    for end in history.ends:
+        notify(end)
+    if engine is None:
         return
-    working: list[Keepsake] = [orders, Memory("optimiser", steps.memory())]
+    working: list[Checkpointable] = [orders, TensorState("optimiser", engine.optimizer_state())]
     progress.restore(working)
     for epoch in range(progress.epochs, plan.epochs):
-        pace = plan.pace(epoch)
+        settings = plan.settings_at(epoch)
         with samples.shifted(generator):
-            counts, loss, finite = steps.epoch(pace, orders.next())
+            counts, loss, finite = engine.epoch(settings, orders.next())
         if not (finite and math.isfinite(loss)):
-            raise _diverged(loss, finite, name, epoch, pace.steepness)
-        if trainee.models is not None:
-            loss -= trainee.models.offset
-            trainee.leaves = trainee.models.refit(counts)
+            raise _diverged(loss, finite, name, epoch, settings.steepness)
+        if state.models is not None:
+            loss -= state.models.offset
+            state.leaves = state.models.refit(counts)
         else:
             if algorithm.hard_leaves:
-                counts = trainee.hard_counts(samples)
-            if remembered is not None:
-                counts = counts + remembered
-            trainee.leaves = _updated(samples.target, counts, trainee.leaves, plan.leaf_prior)
-        end = EpochEnd(epoch, pace.steepness, loss, None if judge is None else judge(pace.steepness))
-        ends.ends.append(end)
-        hear(end)
-        is_done = judge is not None and judge.is_done
+                counts = state.hard_counts(samples)
+            if prior_counts is not None:
+                counts = counts + prior_counts
+            state.leaves = _updated(samples.target, counts, state.leaves, plan.leaf_prior)
+        end = EpochEnd(epoch, settings.steepness, loss, None if scorer is None else scorer(settings.steepness))
+        history.ends.append(end)
+        notify(end)
+        is_done = scorer is not None and scorer.is_done
         progress.keep(epoch + 1, parts, working, is_over=is_done)
         if is_done:
             break
 
 
-def reporting(on_epoch: Listener | None, **phase: Any) -> Callable[[EpochEnd], None] | None:
+def reporting(on_epoch: EpochCallback | None, **phase: Any) -> Callable[[EpochEnd], None] | None:
     """Turn the ends of epochs into records for a callback. ``phase`` are the fields that all of its records share."""
     if on_epoch is None:
         return None
@@ -182,7 +184,7 @@ def _updated(target: Target, counts: Tensor, leaves: Tensor, prior: float) -> Te
     statistics = counts.reshape(-1, target.n_statistics)
     tables = target.update(statistics, leaves.reshape(-1, target.n_values), prior)
     side_by_side = (part.reshape(len(leaves), -1, part.shape[1]) for part in (tables, statistics))
-    return target.drawn_together(*side_by_side).reshape_as(leaves)
+    return target.pool_variances(*side_by_side).reshape_as(leaves)
 
 
 def _diverged(loss: float, finite: bool, name: str, epoch: int, steepness: float) -> DivergenceError:

@@ -20,7 +20,7 @@ from crisptree.learning.constraints import Constraints
 from crisptree.splits import Factory
 
 
-class Pace(NamedTuple):
+class EpochSettings(NamedTuple):
     """What changes from epoch to epoch: γ and the learning rate."""
 
     steepness: float
@@ -44,7 +44,7 @@ class Plan:
     l1: float = 0.0
     l2: float = 0.0
     leaf_prior: float = 0.0
-    roughness: float = 0.0
+    spatial_penalty: float = 0.0
     penalty_share: str = "rows"
     input_noise: float = 0.0
     image_shape: tuple[int, ...] | None = None
@@ -58,10 +58,10 @@ class Plan:
         """γ during an epoch, the first one being 0."""
         return SCHEDULES[self.annealing](self.steepness, self.steepness_step, epoch)
 
-    def pace(self, epoch: int) -> Pace:
+    def settings_at(self, epoch: int) -> EpochSettings:
         """γ and the learning rate during an epoch, the first one being 0."""
         left = DECAYS[self.decay](epoch, max(self.epochs, 1))
-        return Pace(self.steepness_at(epoch), self.learning_rate * left)
+        return EpochSettings(self.steepness_at(epoch), self.learning_rate * left)
 
     @property
     def later_half(self) -> Plan:
@@ -75,7 +75,7 @@ class Plan:
     @property
     def has_penalties(self) -> bool:
         """Whether weights are penalised at all."""
-        return bool(self.l1 or self.l2 or self.roughness)
+        return bool(self.l1 or self.l2 or self.spatial_penalty)
 
     @property
     def shrinks_groups(self) -> bool:
@@ -101,7 +101,7 @@ FREE_GROWTH = ("axis_aligned", "random", "oc1", "co2", "cart")
 
 
 @dataclass(frozen=True)
-class Limits:
+class GrowthLimits:
     """When a leaf stays a leaf; the names are scikit-learn's. Rows count as rows, whatever their weight."""
 
     max_depth: int | None = None
@@ -112,13 +112,13 @@ class Limits:
     min_impurity_decrease: float = 0.0
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any], n_rows: int) -> Limits:
+    def of(cls, parameters: Mapping[str, Any], n_rows: int) -> GrowthLimits:
         """Those of an estimator's parameters, with numbers of rows in place of fractions of ``n_rows``.
 
         Examples
         --------
         >>> shared = {"max_depth": 8, "max_leaf_nodes": None, "min_weight_fraction_leaf": 0, "min_impurity_decrease": 0}
-        >>> limits = Limits.of(shared | {"min_samples_split": 0.25, "min_samples_leaf": 0.1}, n_rows=42)
+        >>> limits = GrowthLimits.of(shared | {"min_samples_split": 0.25, "min_samples_leaf": 0.1}, n_rows=42)
         >>> limits.min_samples_split, limits.min_samples_leaf
         (11, 5)
         """
@@ -137,7 +137,7 @@ class Spec:
     ----------
     growth, finetuning : Plan
         Every number of the two phases.
-    limits : Limits
+    limits : GrowthLimits
         When growth ends.
     split : str or callable
         What a split asks: a key of ``splits.KINDS`` or ``splits.MODULES``, or a factory of modules.
@@ -174,7 +174,7 @@ class Spec:
 
     growth: Plan
     finetuning: Plan
-    limits: Limits
+    limits: GrowthLimits
     split: str | Factory
     grow: str
     algorithm: str
@@ -196,14 +196,14 @@ class Spec:
         cls,
         parameters: Mapping[str, Any],
         *,
-        reach: float,
+        input_norm: float,
         mean_weight: float,
         n_rows: int,
         image_shape: tuple[int, ...] | None,
         seed: int,
     ) -> Spec:
-        """The spec behind an estimator's parameters, for rows of such reach, weight and number; see ``Problem``."""
-        growth_rate, rate = _rates(parameters, reach)
+        """The spec behind an estimator's parameters, for the rows of a ``TrainingTask``."""
+        growth_rate, rate = _rates(parameters, input_norm)
         common = {
             "algorithm": "em" if parameters["algorithm"] == "non_greedy" else parameters["algorithm"],
             "decay": parameters["learning_rate_decay"],
@@ -222,9 +222,9 @@ class Spec:
                 epochs=parameters["finetune_epochs"],
                 learning_rate=rate,
                 # Linear leaves say more than a table could of what lies below upper levels.
-                upper_levels=None if parameters.get("leaves") == "linear" else parameters["upper_levels"],
+                upper_levels=None if parameters.get("leaf_model") == "linear" else parameters["upper_levels"],
             ),
-            limits=Limits.of(parameters, n_rows),
+            limits=GrowthLimits.of(parameters, n_rows),
             split=parameters["split"],
             grow=parameters["grow"],
             algorithm=parameters["algorithm"],
@@ -232,7 +232,7 @@ class Spec:
             patience=parameters["n_iter_no_change"] if parameters["early_stopping"] else None,
             leaf_prior=parameters["leaf_prior"],
             image_shape=image_shape,
-            shifts=parameters.get("shifts", 0),
+            shifts=parameters.get("max_shift", 0),
             device=parameters["device"],
             n_jobs=parameters["n_jobs"],
             seed=seed,
@@ -264,7 +264,7 @@ SAME_NAMES = (
     "annealing",
     "l1",
     "l2",
-    "roughness",
+    "spatial_penalty",
     "penalty_share",
     "input_noise",
     "mass_threshold",
@@ -274,9 +274,9 @@ SAME_NAMES = (
 
 def _leaf_penalty(parameters: Mapping[str, Any], mean_weight: float) -> float | None:
     """λ of linear leaves; where nothing has chosen it, so many rows of mean weight."""
-    if parameters.get("leaves") != "linear":
+    if parameters.get("leaf_model") != "linear":
         return None
-    penalty = parameters["leaf_penalty"]
+    penalty = parameters["leaf_l2"]
     return DEFAULT_LEAF_PENALTY * mean_weight if penalty == "auto" else penalty
 
 
@@ -301,17 +301,17 @@ def _tuning_steepness(parameters: Mapping[str, Any], growth: Plan) -> float:
     return growth.steepness if start == "restart" else float(start)
 
 
-def _rates(parameters: Mapping[str, Any], reach: float) -> tuple[float, float]:
+def _rates(parameters: Mapping[str, Any], input_norm: float) -> tuple[float, float]:
     """The learning rates of growth and of finetuning.
 
-    Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with ``reach``: with the
-    number of weights, or, where most values of a row are zero, with the sum of the others. A split on one feature has
-    one; the baselines' bound brings a scale of its own.
+    Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with ``input_norm``: with
+    the number of weights or, for sparse rows, with the sum of absolute values. A split on one
+    feature has one; the baselines' bound brings a scale of its own.
     """
     rate = parameters["learning_rate"]
     if rate != "auto":
         return rate, rate
-    shared = RATE * min(1.0, FEATURES_AT_FULL_RATE / max(reach, 1.0))
+    shared = RATE * min(1.0, FEATURES_AT_FULL_RATE / max(input_norm, 1.0))
     one_feature = parameters["split"] == "axis"
     growth_is_free = one_feature or parameters["grow"] in FREE_GROWTH
     tuning_is_free = one_feature or parameters["algorithm"] == "non_greedy"

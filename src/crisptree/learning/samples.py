@@ -10,22 +10,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.blocks import n_threads
-from crisptree.data.rows import Rows, ShiftedImages, SparseTrainingRows, UnscaledRows
-from crisptree.data.windows import Windows
+from crisptree.data.images import Windows
+from crisptree.data.rows import ScaledRows, ShiftedImages, SparseTrainingRows, UnscaledRows
 from crisptree.equations.routing import goes_right
-from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.options import Plan
 from crisptree.native import training
+from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.targets import Target
+from crisptree.threads import n_threads
 from crisptree.tree import Tree
 
 Integers = npt.NDArray[np.int64]
@@ -33,9 +33,9 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """The rows of one optimiser step: of each group in ``active`` the places ``begin`` to ``end`` of the epoch's order.
+    """Rows of one optimiser step: of each group in ``active`` positions ``begin`` to ``end`` of the epoch's order.
 
-    An epoch's order (``Orders``) is new every time; its updates are always the same places.
+    An epoch's order (``Orders``) is new every time; its updates are always the same positions.
     """
 
     active: Integers
@@ -48,8 +48,8 @@ class Update:
         return self.end - self.begin
 
     @property
-    def places(self) -> Integers:
-        """All places, group after group.  (b,)"""
+    def positions(self) -> Integers:
+        """All positions, group after group.  (b,)"""
         lengths = self.lengths
         return np.arange(lengths.sum()) + np.repeat(self.begin - (np.cumsum(lengths) - lengths), lengths)
 
@@ -60,14 +60,9 @@ class Update:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Rows sorted by group; each group makes its own batches and its own number of passes.
+    """Row numbers (n,) sorted by group, and the number of rows in each group (n_groups,), none empty.
 
-    Parameters
-    ----------
-    rows : Tensor of shape (n,)
-        Row numbers, group after group.
-    sizes : Tensor of shape (n_groups,)
-        Rows in each group, none empty.
+    Each group makes its own batches and its own number of passes.
     """
 
     rows: Tensor
@@ -107,9 +102,9 @@ class Groups:
             return self
         starts = np.repeat(np.cumsum(sizes) - sizes, taken)
         number = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
-        places = torch.from_numpy(starts + number * np.repeat(sizes, taken) // np.repeat(taken, taken))
+        positions = torch.from_numpy(starts + number * np.repeat(sizes, taken) // np.repeat(taken, taken))
         device = self.rows.device
-        return Groups(self.rows[places.to(device)], torch.from_numpy(taken).to(device))
+        return Groups(self.rows[positions.to(device)], torch.from_numpy(taken).to(device))
 
     def n_batches(self, plan: Plan) -> Integers:
         """Batches of each group: as few as hold ``batch_size`` rows at most, and all of nearly one size."""
@@ -119,7 +114,7 @@ class Groups:
         """How often an epoch goes through each group: once, or as often as ``min_updates`` demands."""
         return np.maximum(-(-plan.min_updates // (self.n_batches(plan) * max(plan.epochs, 1))), 1)
 
-    def turns(self, plan: Plan) -> Iterator[tuple[Integers, Integers, Integers]]:
+    def iter_steps(self, plan: Plan) -> Iterator[tuple[Integers, Integers, Integers]]:
         """Of every step of an epoch: the groups that have one, which of its batches each takes, and of how many.
 
         A group that has finished its batches drops out.
@@ -139,7 +134,7 @@ class Groups:
         """The steps of every epoch."""
         sizes = self.taken(plan)
         starts = np.cumsum(sizes) - sizes
-        for active, batch, whole in self.turns(plan):
+        for active, batch, whole in self.iter_steps(plan):
             start, size = starts[active], sizes[active]
             yield Update(active, start + batch * size // whole, start + (batch + 1) * size // whole)
 
@@ -160,95 +155,78 @@ class Groups:
         """Rows and groups of every step of one epoch.  (b,), (b,)"""
         order = Orders(self, plan, generator).next()
         for update in self.schedule(plan):
-            rows = order[torch.from_numpy(update.places).to(order.device)]
+            rows = order[torch.from_numpy(update.positions).to(order.device)]
             yield rows, update.per_row(update.active).to(order.device)
 
 
-class RowOrders(Protocol):
-    """The rows of one epoch after the other."""
+class RowOrders:
+    """Row orders of successive epochs; this one is for engines that draw the order themselves."""
 
-    @property
-    def generators(self) -> Sequence[torch.Generator]:
-        """Where their random numbers come from."""
+    def __init__(self, generators: Sequence[torch.Generator]) -> None:
+        self.generators = generators
 
     def next(self) -> Tensor:
-        """The order of the next epoch.  (taken rows,)"""
+        """Return the order of the next epoch.  (taken rows,)"""
+        return torch.zeros(0, dtype=torch.long)
 
-    def kept(self) -> Arrays:
-        """What a checkpoint must hold of them, beside the generators."""
+    def to_arrays(self) -> Arrays:
+        """Return what a checkpoint must hold beside the generators."""
+        return {}
 
-    def restore(self, page: Page) -> None:
-        """Be as after the epochs of a page."""
+    def restore(self, record: Record) -> None:
+        """Return to the state after the epochs of a record."""
 
 
-class Orders:
-    """The rows of one epoch after the other: all of them, shuffled, or a share of every group.
+class Orders(RowOrders):
+    """All rows in random order, or a share of every group.
 
     With a share, epochs walk on through one shuffled order; a group that is used up is shuffled again.
     """
 
     def __init__(self, groups: Groups, plan: Plan, generator: torch.Generator) -> None:
+        super().__init__([generator])
         self.groups, self.plan, self.generator = groups, plan, generator
         self.sizes, self.taken = groups.host_sizes, groups.taken(plan)
         self.takes_all = np.array_equal(self.sizes, self.taken)
         self.starts = np.cumsum(self.sizes) - self.sizes
         self.position = self.sizes.copy()  # all used up
-        self.places: npt.NDArray[np.signedinteger] | None = None
-        self.generators = [generator]
+        self.positions: npt.NDArray[np.signedinteger] | None = None
 
     def next(self) -> Tensor:
         """The order of the next epoch.  (taken rows,)"""
         if self.takes_all:
             return self.groups.shuffled(self.plan, self.generator)
-        if self.places is None:
+        if self.positions is None:
             self._begin(int(torch.randint(2**62, (), generator=self.generator)))
-        places = self._next_places()
-        return self.groups.rows[torch.from_numpy(places).to(self.groups.rows.device)]
+        positions = self._next_positions()
+        return self.groups.rows[torch.from_numpy(positions).to(self.groups.rows.device)]
 
     def _begin(self, seed: int) -> None:
         small = len(self.groups.rows) < 2**31
-        self.places = np.arange(len(self.groups.rows), dtype=np.int32 if small else np.int64)
+        self.positions = np.arange(len(self.groups.rows), dtype=np.int32 if small else np.int64)
         self.seed, self.shuffler = seed, np.random.default_rng(seed)
 
-    def _next_places(self) -> npt.NDArray[np.signedinteger]:
-        assert self.places is not None
+    def _next_positions(self) -> npt.NDArray[np.signedinteger]:
+        assert self.positions is not None
         for group in np.flatnonzero(self.position + self.taken > self.sizes):
             start = self.starts[group]
-            self.shuffler.shuffle(self.places[start : start + self.sizes[group]])
+            self.shuffler.shuffle(self.positions[start : start + self.sizes[group]])
             self.position[group] = 0
         begin = self.starts + self.position
         self.position += self.taken
-        return self.places[Update(np.arange(len(begin)), begin, begin + self.taken).places]
+        return self.positions[Update(np.arange(len(begin)), begin, begin + self.taken).positions]
 
-    def kept(self) -> Arrays:
-        """The seed of the order, from which it is shuffled again; nothing where every epoch has a new one."""
+    def to_arrays(self) -> Arrays:
         return {} if self.takes_all else {"orders.seed": np.array([self.seed])}
 
-    def restore(self, page: Page) -> None:
-        """Go through the orders of the epochs that are done."""
+    def restore(self, record: Record) -> None:
         if not self.takes_all:
-            seed = int(page.take("orders.seed", np.zeros(1, dtype=np.int64))[0])
+            seed = int(record.take("orders.seed", np.zeros(1, dtype=np.int64))[0])
             if seed < 0:
-                raise page.wrong("the seed of its orders is negative")
+                raise record.make_error("the seed of its orders is negative")
             self._begin(seed)
-            for _ in range(page.epochs):
-                self._next_places()
-
-
-class NoOrders:
-    """No order: who takes the steps draws it by itself."""
-
-    def __init__(self, generator: torch.Generator) -> None:
-        self.generators = [generator]
-
-    def next(self) -> Tensor:
-        return torch.zeros(0, dtype=torch.long)
-
-    def kept(self) -> Arrays:
-        return {}
-
-    def restore(self, page: Page) -> None:
-        pass
+            for _ in range(record.epochs):
+                self._next_positions()
 
 
 def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:
@@ -256,9 +234,9 @@ def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:
     device = group_of_row.device
     if device.type == "cpu" and len(wanted) < np.iinfo(np.int16).max:
         return _grouped_by_digits(group_of_row.numpy(), wanted)
-    place = torch.full((int(group_of_row.max()) + 1,), -1, device=device)
-    place[torch.tensor(wanted, device=device)] = torch.arange(len(wanted), device=device)
-    here = place[group_of_row]
+    index_of_group = torch.full((int(group_of_row.max()) + 1,), -1, device=device)
+    index_of_group[torch.tensor(wanted, device=device)] = torch.arange(len(wanted), device=device)
+    here = index_of_group[group_of_row]
     rows = torch.nonzero(here >= 0)[:, 0]
     order = torch.argsort(here[rows], stable=True)
     return Groups(rows[order], torch.bincount(here[rows], minlength=len(wanted)))
@@ -266,9 +244,9 @@ def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:
 
 def _grouped_by_digits(group_of_row: Integers, wanted: list[int]) -> Groups:
     """The same: NumPy sorts numbers of 16 bits by their digits, in a fraction of the time and room."""
-    place = np.zeros(int(group_of_row.max()) + 1, dtype=np.int16)
-    place[wanted] = np.arange(1, len(wanted) + 1)
-    here = place[group_of_row]
+    index_of_group = np.zeros(int(group_of_row.max()) + 1, dtype=np.int16)
+    index_of_group[wanted] = np.arange(1, len(wanted) + 1)
+    here = index_of_group[group_of_row]
     sizes = np.bincount(here, minlength=len(wanted) + 1)
     rows = np.argsort(here, kind="stable")[sizes[0] :]
     return Groups(torch.from_numpy(rows), torch.from_numpy(sizes[1:]))
@@ -295,26 +273,13 @@ GROUPS_PER_PRODUCT = 32
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Scaled rows, their y and weights on the training device.
+    """Scaled rows, their y and positive weights (n,) on the training device.
 
-    Torch's steps and every pass over the rows ask ``batch`` for them; the fused steps read an array where it lies, and
-    on the CPU windows too.
-
-    Parameters
-    ----------
-    rows : Rows
-        Scaled features, as an array, as windows of images, or sparse.
-    y : Tensor of shape (n,) or (n, n_values)
-        What is to be predicted: for classes their numbers, int64; for soft classes their probabilities.
-    weight : Tensor of shape (n,)
-        Positive sample weights.
-    target : Target
-        What y is.
-    n_jobs : int or None, default=1
-        Threads that may work on them, where there are enough; what comes out does not depend on it.
+    The torch engine and every pass over the rows ask ``batch`` for features; fused engines read an array in place, and
+    on the CPU windows too. Results do not depend on ``n_jobs``.
     """
 
-    rows: Rows
+    rows: ScaledRows
     y: Tensor
     weight: Tensor
     target: Target
@@ -409,8 +374,8 @@ class Samples:
 
     def table(self) -> Tensor:
         """The table of one leaf that holds all rows.  (1, n_values)"""
-        place = np.zeros(len(self), dtype=np.int64)
-        totals = self.target.tally(self.y.cpu().numpy(), self.weight.cpu().double().numpy(), place, 1)
+        group = np.zeros(len(self), dtype=np.int64)
+        totals = self.target.tally(self.y.cpu().numpy(), self.weight.cpu().double().numpy(), group, 1)
         return torch.from_numpy(self.target.tables(totals)).to(self.weight)
 
     def everything(self) -> Groups:
@@ -439,7 +404,7 @@ class Samples:
         return torch.cat([self.leaves(tree, rows) for rows in pieces])
 
     @torch.no_grad()
-    def turns(self, splits: AbstractSplits, rows: Tensor, split: Tensor) -> Tensor:
+    def goes_right(self, splits: AbstractSplits, rows: Tensor, split: Tensor) -> Tensor:
         """Whether some rows go right, each at its own split.  (b,), (b,) → (b,); candidates: (b, n_candidates)"""
         if not self.reads_in_place(splits):
             return goes_right(splits.at(self.batch(rows), split))

@@ -15,10 +15,10 @@ from crisptree.exceptions import CrispTreeWarning
 from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.pruning import remove_dead_splits
 from crisptree.learning.finetuning import TrainedTree
-from crisptree.learning.fitting import crisp_tree, device_of, fit_tree
-from crisptree.learning.history import Listener
+from crisptree.learning.fitting import device_of, finalize_tree, fit_tree
+from crisptree.learning.history import EpochCallback
 from crisptree.learning.options import Spec
-from crisptree.learning.task import Part, Problem
+from crisptree.learning.task import RowSet, TrainingTask
 from crisptree.splits import LINEAR, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target
@@ -38,12 +38,12 @@ class Counted(NamedTuple):
     validation: Doubles
 
     @classmethod
-    def of(cls, tree: CrispTree, held: Part, n_jobs: int | None = None) -> Counted:
+    def of(cls, tree: CrispTree, validation: RowSet, n_jobs: int | None = None) -> Counted:
         """From a tree that is settled on its training rows, and the rows that judge."""
         structure = tree.structure
-        leaf = route_rows(tree, held.X, n_jobs)
-        judged = tree.meaning.tally(held.y, held.weight, leaf, structure.n_leaves)
-        return cls(tree.meaning, tree.statistics.node_counts[structure.n_splits :], judged)
+        leaf = route_rows(tree, validation.X, n_jobs)
+        judged = tree.target.tally(validation.y, validation.weight, leaf, structure.n_leaves)
+        return cls(tree.target, tree.statistics.node_counts[structure.n_splits :], judged)
 
     def as_leaves(self, structure: TreeStructure) -> Doubles:
         """How well every node would answer the validation rows that pass it, by its training rows.  (n_nodes,)"""
@@ -52,7 +52,7 @@ class Counted(NamedTuple):
         for node in np.flatnonzero(self.target.weight(nodes) == 0):
             # Splits come after their parents, leaves after all splits.
             tables[node] = tables[structure.parents[node]]
-        return self.target.agreements(tables, structure.sums_below(self.validation))
+        return self.target.sum_scores(tables, structure.sums_below(self.validation))
 
     def score(self, structure: TreeStructure) -> float:
         """The accuracy on the validation rows, or R² about, with leaf tables from the training rows."""
@@ -63,59 +63,44 @@ class Counted(NamedTuple):
 def simplify(
     tree: CrispTree,
     spec: Spec,
-    problem: Problem,
-    held: Part,
+    task: TrainingTask,
+    validation: RowSet,
     *,
     max_terms: int | None,
     lowest: float | None,
-    on_epoch: Listener | None = None,
+    on_epoch: EpochCallback | None = None,
 ) -> CrispTree:
     """First fewer weights, then fewer splits.
 
-    Weights go by halves of the largest number that any split has, with a refit after each stage: a tree taken down in
-    one go loses several times as much. Subtrees go by what they bring on the validation rows.
-
-    Parameters
-    ----------
-    tree : CrispTree
-        With linear splits, on the problem's scale; it is left as it is, and returned where nothing is taken away.
-    spec : Spec
-        The refit after every stage, with ``grow="keep"``.
-    problem : Problem
-        Rows to refit on.
-    held : Part
-        Rows that judge.
-    max_terms : int or None
-        The most weights that a split may keep, whatever that costs.
-    lowest : float or None
-        The score down to which more may be taken away; None takes no more than ``max_terms`` asks for.
-    on_epoch : callable, optional
-        Called with a record of every epoch.
+    Weights go by halves of the largest number that any split has, with a refit by ``spec`` (``grow="keep"``) after each
+    stage: a tree taken down in one go loses several times as much. Subtrees go by what they bring on the validation
+    rows. A split keeps ``max_terms`` weights at most, whatever that costs; more is removed as long as the validation
+    score stays above ``lowest``, nothing more if it is None. The tree is returned as it is where nothing is removed.
     """
     generator = torch.Generator().manual_seed(spec.seed)
     tree = remove_dead_splits(tree, spec.leaf_prior)
-    device = device_of(spec.device, problem, spec.split, has_kernels=spec.has_kernels)
+    device = device_of(spec.device, task, spec.split, has_kernels=spec.has_kernels)
     soft = Tree.soft(tree, device, LINEAR.get(str(spec.split), ObliqueSplits))
-    start = now = Stage(TrainedTree(soft, tree.statistics.steepness), None)
+    start = now = SimplifiedTree(TrainedTree(soft, tree.statistics.steepness), None)
     for terms, must in _stages(soft, max_terms, go_on=lowest is not None):
-        thinner = _refitted(now.soft.tree, terms, spec, problem, generator, on_epoch)
-        score = 0.0 if lowest is None else thinner.counted(held, spec).score(thinner.structure)
+        thinner = _refitted(now.soft.tree, terms, spec, task, generator, on_epoch)
+        score = 0.0 if lowest is None else thinner.counted(validation, spec).score(thinner.structure)
         if lowest is not None and terms == max_terms:
             lowest = _within_reach(lowest, score, terms)
         if lowest is not None and not must and score < lowest - ROUNDING:
             break
         now = thinner
     if lowest is not None:
-        alive = now.settled(problem, spec)
-        counted = alive.counted(held, spec)
+        alive = now.settled(task, spec)
+        counted = alive.counted(validation, spec)
         ends = weakest_links(alive.structure, counted, lowest)
         if ends or alive.structure != now.structure:
             now = alive.without(ends, counted)
-    return tree if now is start else now.settled(problem, spec).tree
+    return tree if now is start else now.settled(task, spec).tree
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class SimplifiedTree:
     """A tree on its way to fewer weights: soft, and crisp once it is settled on the training rows."""
 
     soft: TrainedTree
@@ -131,29 +116,29 @@ class Stage:
         assert self.crisp is not None
         return self.crisp
 
-    def settled(self, problem: Problem, spec: Spec) -> Stage:
+    def settled(self, task: TrainingTask, spec: Spec) -> SimplifiedTree:
         """With tables and statistics from the rows of the refit, and without splits that part none of these."""
         if self.crisp is not None:
             return self
-        crisp, soft = crisp_tree(self.soft, spec, problem)
-        return Stage(soft, crisp)
+        crisp, soft = finalize_tree(self.soft, spec, task)
+        return SimplifiedTree(soft, crisp)
 
-    def counted(self, held: Part, spec: Spec) -> Counted:
+    def counted(self, validation: RowSet, spec: Spec) -> Counted:
         """Where training and validation rows end in a stage that is settled."""
-        return Counted.of(self.tree, held, spec.n_jobs)
+        return Counted.of(self.tree, validation, spec.n_jobs)
 
-    def without(self, ends: list[int], counted: Counted) -> Stage:
+    def without(self, ends: list[int], counted: Counted) -> SimplifiedTree:
         """The tree in which some splits have become leaves."""
         if not ends:
             return self
         tree = self.soft.tree
-        structure, nodes = tree.structure.pruned(ends)
+        structure, nodes = tree.structure.prune(ends)
         splits, leaves = nodes[: structure.n_splits], nodes[structure.n_splits :]
         rows = counted.target.weight(counted.training)
         tables = tree.structure.means_below(tree.leaves.double().cpu().numpy(), rows)[leaves]
-        kept = tree.splits.select(splits.tolist())
-        pruned = replace(tree, structure=structure, splits=kept, leaves=torch.from_numpy(tables).to(tree.leaves))
-        return Stage(TrainedTree(pruned, self.soft.steepness), None)
+        to_arrays = tree.splits.select(splits.tolist())
+        pruned = replace(tree, structure=structure, splits=to_arrays, leaves=torch.from_numpy(tables).to(tree.leaves))
+        return SimplifiedTree(TrainedTree(pruned, self.soft.steepness), None)
 
 
 def _stages(tree: Tree, max_terms: int | None, *, go_on: bool) -> Iterator[tuple[int, bool]]:
@@ -181,20 +166,20 @@ def _within_reach(lowest: float, reached: float, terms: int) -> float:
 
 
 def _refitted(
-    tree: Tree, terms: int, spec: Spec, problem: Problem, generator: torch.Generator, on_epoch: Listener | None
-) -> Stage:
+    tree: Tree, terms: int, spec: Spec, task: TrainingTask, generator: torch.Generator, on_epoch: EpochCallback | None
+) -> SimplifiedTree:
     """The tree with the largest terms of every split, all that is left trained jointly."""
     weight, bias = tree.splits.parameters["weight"], tree.splits.parameters["bias"]
-    samples, _ = problem.on(weight.device, spec.n_jobs)
-    scaling = problem.scaling
+    samples, _ = task.on(weight.device, spec.n_jobs)
+    scaling = task.scaling
     influence = weight.abs() * torch.as_tensor(scaling.spread * scaling.factor).to(weight)
     largest = torch.argsort(influence, dim=1, descending=True, stable=True)[:, :terms]
     zeros = torch.ones_like(weight, dtype=torch.bool).scatter(1, largest, False) | (weight == 0)
     # The mean row's score stays as it was: what goes is replaced by its mean.
     thinned = ObliqueSplits(weight.masked_fill(zeros, 0.0), bias + (weight * zeros) @ samples.mean())
     start = TrainedTree(replace(tree, splits=thinned), spec.finetuning.steepness_at(0))
-    fitted = fit_tree(spec, problem, start=start, zeros=zeros, generator=generator, on_epoch=on_epoch)
-    return Stage(fitted.soft, fitted.tree)
+    fitted = fit_tree(spec, task, start=start, zeros=zeros, generator=generator, on_epoch=on_epoch)
+    return SimplifiedTree(fitted.soft, fitted.tree)
 
 
 def weakest_links(structure: TreeStructure, counted: Counted, lowest: float) -> list[int]:

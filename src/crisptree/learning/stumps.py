@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,10 @@ from torch import Tensor
 from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.equations.alternating import hard_responsibilities
 from crisptree.learning.engines.base import Models
-from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.loop import EpochEnd, train
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import Groups, Orders, Samples, group_rows
-from crisptree.learning.sources.base import LeafGroups, Side
+from crisptree.learning.samples import Groups, Orders, RowOrders, Samples, group_rows
+from crisptree.learning.sources.base import LeafGroups, Side, SummedRows
 from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Gaussians, Target, gain
@@ -60,8 +59,8 @@ class Start(NamedTuple):
     statistics: Tensor
 
 
-def best_start(splits: ObliqueSplits, samples: Samples, groups: Groups, generator: torch.Generator) -> Start:
-    """The hyperplanes, as steep as they are, turned and moved to where they part the y of their rows best."""
+def find_initial_splits(splits: ObliqueSplits, samples: Samples, groups: Groups, generator: torch.Generator) -> Start:
+    """The hyperplanes, as steep as they are, rotated and moved to where they part the y of their rows best."""
     assert isinstance(samples.target, Gaussians)
     weight = splits.parameters["weight"].detach()
     n_nodes, n_features = weight.shape
@@ -77,18 +76,18 @@ def best_start(splits: ObliqueSplits, samples: Samples, groups: Groups, generato
         directions = torch.cat([own, tried.expand(len(nodes), -1, -1)], dim=1)
         found.append(_best_of(directions, samples, _some_rows(groups, nodes, samples)))
     direction, threshold = (torch.cat([one[part] for one in found]) for part in (0, 1))
-    turned = {"weight": direction * length[:, None], "bias": -threshold * length}
-    return Start(splits.replaced(turned), torch.cat([one[2] for one in found], dim=1))
+    parameters = {"weight": direction * length[:, None], "bias": -threshold * length}
+    return Start(splits.replaced(parameters), torch.cat([one[2] for one in found], dim=1))
 
 
-def looked_around(
+def search_initial_splits(
     splits: AbstractSplits, tables: Tensor, tree: Tree, leaves: list[int], sample: Samples, generator: torch.Generator
 ) -> tuple[AbstractSplits, Tensor]:
     """Stumps at some leaves of a tree, those of numbers at the best start that a sample of all rows tells of.
 
     Where the sample has too few rows of a leaf, its stump begins as it is. Tables are (2, n_nodes · n_values).
     """
-    if not isinstance(sample.target, Gaussians) or not isinstance(splits, ObliqueSplits) or not len(sample):
+    if not sample.target.is_regression or not isinstance(splits, ObliqueSplits) or not len(sample):
         return splits, tables
     leaf = sample.all_leaves(tree)
     here = torch.bincount(leaf, minlength=tree.structure.n_leaves)[leaves]
@@ -98,7 +97,7 @@ def looked_around(
     groups = group_rows(leaf, [leaves[number] for number in known.tolist()])
     chosen = splits.select(known)
     assert isinstance(chosen, ObliqueSplits)
-    start = best_start(chosen, sample, groups, generator)
+    start = find_initial_splits(chosen, sample, groups, generator)
     parameters = {name: value.detach().clone() for name, value in splits.parameters.items()}
     for name, value in start.splits.parameters.items():
         parameters[name][known] = value
@@ -114,8 +113,8 @@ def _some_rows(groups: Groups, nodes: Tensor, samples: Samples) -> Tensor:
     heights = torch.cat([samples.weight.new_zeros(1).double(), samples.weight[groups.rows].double().cumsum(0)])
     low, high = heights[(ends - groups.sizes)[nodes]], heights[ends[nodes]]
     steps = (torch.arange(ROWS_PER_NODE, device=nodes.device) + QUANTILE_OFFSET) / ROWS_PER_NODE
-    places = torch.searchsorted(heights, low[:, None] + steps * (high - low)[:, None]) - 1
-    return groups.rows[places.clamp(max=len(groups.rows) - 1)]
+    positions = torch.searchsorted(heights, low[:, None] + steps * (high - low)[:, None]) - 1
+    return groups.rows[positions.clamp(max=len(groups.rows) - 1)]
 
 
 def _quantiles(scores: Tensor) -> Tensor:
@@ -123,7 +122,7 @@ def _quantiles(scores: Tensor) -> Tensor:
     shares = torch.tensor(QUANTILES).to(scores)
     if scores.device.type != "cpu":
         return scores.quantile(shares, dim=1)
-    # The same numbers: NumPy sorts without the places, several times quicker.
+    # The same numbers: NumPy sorts without the positions, several times quicker.
     ordered = torch.from_numpy(np.sort(scores.transpose(1, 2).numpy(), axis=2))
     ranks = shares * (scores.shape[1] - 1)
     below, above = (ordered[..., end.long()] for end in (ranks.floor(), ranks.ceil()))
@@ -158,27 +157,19 @@ GAIN_DIGITS = 9
 """Gains that agree in so many decimals are equal, and the first candidate wins: rounding must not choose a feature."""
 
 
-def started_tables(target: Target, statistics: Sequence[npt.NDArray[np.float64]], generator: torch.Generator) -> Tensor:
+def init_stump_tables(
+    target: Target, statistics: Sequence[npt.NDArray[np.float64]], generator: torch.Generator
+) -> Tensor:
     """The first tables of stumps at leaves, from what the rows of each leaf add up to.  (2, m · n_values)"""
     tables = target.random_tables(2 * len(statistics), generator).reshape(2, len(statistics), -1)
     return target.stump_tables(tables, torch.from_numpy(np.stack(statistics))).reshape(2, -1)
 
 
 class Stumps:
-    """m stumps, each with its own rows; every node may have several candidates for its split.
+    """m stumps, each with its own rows; at every node ``n_candidates`` splits compete.
 
-    Parameters
-    ----------
-    splits : AbstractSplits
-        The split (or its candidates) of every node.
-    leaves : Tensor of shape (2, n_nodes · n_candidates · n_values)
-        Left and right leaf tables.
-    groups : Groups
-        The rows of every node.
-    n_candidates : int
-        How many splits compete at a node.
-    zeros, signs : Tensor, optional
-        Weights that stay zero, (n_nodes, n_features), and signs that they must have, (n_features,).
+    ``leaves`` are the left and right tables, (2, n_nodes · n_candidates · n_values). See ``TrainState`` for ``zeros``
+    and ``signs``.
     """
 
     is_whole_tree = False
@@ -201,10 +192,10 @@ class Stumps:
         self.zeros, self.signs = zeros, signs
 
     @property
-    def n_places(self) -> int:
+    def n_stumps(self) -> int:
         return len(self.groups.sizes) * self.n_candidates
 
-    def turned(self) -> Stumps:
+    def swap_tables(self) -> Stumps:
         """The same before any training, with left and right tables exchanged."""
         tables, others = self.leaves.flip(0), (self.groups, self.n_candidates, self.zeros, self.signs)
         return Stumps(self.splits, tables, *others)
@@ -217,26 +208,26 @@ class Stumps:
     def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         return splits.at(x, group).reshape(-1, 1)
 
-    def places(self, group: Tensor) -> Tensor:
+    def stump_index(self, group: Tensor) -> Tensor:
         candidate = torch.arange(self.n_candidates, device=group.device)
         return (group[:, None] * self.n_candidates + candidate).reshape(-1)
 
     @torch.no_grad()
-    def hard_counts(self, samples: Samples) -> Tensor:
+    def hard_counts(self, samples: Any) -> Tensor:
         target = samples.target
-        counts = self.leaves.new_zeros(2, self.n_places * target.n_statistics)
-        for rows, group, turned in self._turns(samples):
-            h = hard_responsibilities(turned.reshape(-1, 1).to(counts), self.structure)
+        counts = self.leaves.new_zeros(2, self.n_stumps * target.n_statistics)
+        for rows, group, went_right in self._iter_branches(samples):
+            h = hard_responsibilities(went_right.reshape(-1, 1).to(counts), self.structure)
             weight, y = (part[rows].repeat_interleave(self.n_candidates, dim=0) for part in (samples.weight, samples.y))
-            counts += target.statistics(h * weight[:, None], y, self.places(group), self.n_places)
+            counts += target.statistics(h * weight[:, None], y, self.stump_index(group), self.n_stumps)
         return counts
 
-    def _turns(self, samples: Samples) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    def _iter_branches(self, samples: Samples) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Rows, their groups, and which candidates send them right.  (b,), (b,), (b, n_candidates)"""
         in_place = samples.reads_in_place(self.splits)
         pieces = (samples.pieces(part, in_place=in_place) for part in (self.groups.rows, self.groups.group))
         for rows, group in zip(*pieces, strict=True):
-            yield rows, group, samples.turns(self.splits, rows, group).reshape(len(rows), self.n_candidates)
+            yield rows, group, samples.goes_right(self.splits, rows, group).reshape(len(rows), self.n_candidates)
 
     @torch.no_grad()
     def outcome(self, samples: Samples, min_rows: int, min_weight: float) -> Outcome:
@@ -249,16 +240,16 @@ class Stumps:
         right = torch.zeros(n_nodes, n_candidates, target.n_statistics, dtype=torch.float64, device=device)
         everyone = torch.zeros(n_nodes, target.n_statistics, dtype=torch.float64, device=device)
         n_right = torch.zeros(n_nodes, n_candidates, dtype=torch.long, device=device)
-        turns = []
-        for rows, group, turned in self._turns(samples):
+        branches = []
+        for rows, group, went_right in self._iter_branches(samples):
             y, weight = samples.y[rows], samples.weight[rows].double()
-            right += target.tally(y, turned * weight[:, None], group, n_nodes)
+            right += target.tally(y, went_right * weight[:, None], group, n_nodes)
             everyone += target.tally(y, weight, group, n_nodes)
             if n_candidates == 1:  # torch adds numbers many times quicker than rows of one number
-                n_right[:, 0].index_add_(0, group, turned[:, 0].long())
+                n_right[:, 0].index_add_(0, group, went_right[:, 0].long())
             else:
-                n_right.index_add_(0, group, turned.long())
-            turns.append(turned)
+                n_right.index_add_(0, group, went_right.long())
+            branches.append(went_right)
         on_right, total = right.cpu().numpy(), everyone.cpu().numpy()[:, None]
         gains = gain(target, total - on_right, on_right)
         right_weight, node_weight = target.weight(on_right), target.weight(total)
@@ -274,15 +265,37 @@ class Stumps:
             gains=gains[nodes, winner],
             weights=node_weight[:, 0],
             accepted=accepted[nodes, winner],
-            turns=torch.cat(turns).gather(1, best[self.groups.group][:, None])[:, 0],
+            goes_right=torch.cat(branches).gather(1, best[self.groups.group][:, None])[:, 0],
         )
+
+
+class SummedLevel(Stumps):
+    """The stumps of one level in training, on rows known by their sums only."""
+
+    def __init__(
+        self,
+        source: SummedRows,
+        open_leaves: LeafGroups,
+        splits: AbstractSplits,
+        leaves: Tensor,
+        zeros: Tensor | None = None,
+        signs: Tensor | None = None,
+    ) -> None:
+        groups = Groups(torch.zeros(0, dtype=torch.long), torch.tensor(open_leaves.sizes))
+        super().__init__(splits, leaves, groups, zeros=zeros, signs=signs)
+        self.source, self.open = source, open_leaves
+
+    def hard_counts(self, samples: Any) -> Tensor:
+        left, right = self.source.sides(self.open.tree, self.open.leaves, self.splits.detached())
+        counts = np.stack([left.statistics, right.statistics]).reshape(2, -1)
+        return torch.from_numpy(counts).to(self.leaves)
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """Trained stumps: a split, two leaf tables, gain and weight for every node, and where the rows go.
 
-    ``accepted`` says which splits leave enough rows on both sides. Rows in memory have ``turns``, which follow the
+    ``accepted`` says which splits leave enough rows on both sides. Rows in memory have ``goes_right``, which follow the
     ``rows`` of their groups; other rows are known by the sums over both ``sides``.
     """
 
@@ -291,7 +304,7 @@ class Outcome:
     gains: npt.NDArray[np.float64]
     weights: npt.NDArray[np.float64]
     accepted: npt.NDArray[np.bool_]
-    turns: Tensor | None = None
+    goes_right: Tensor | None = None
     sides: tuple[Side, Side] | None = None
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> Outcome:
@@ -303,9 +316,9 @@ class Outcome:
         takes = other.accepted & (~self.accepted | (other.gains > self.gains))
         which = torch.from_numpy(takes).to(self.tables.device)
         both = AbstractSplits.concatenated([self.splits, other.splits])
-        turns, sides = self.turns, self.sides
-        if turns is not None and other.turns is not None and isinstance(groups, Groups):
-            turns = torch.where(which[groups.group], other.turns, turns)
+        goes_right, sides = self.goes_right, self.sides
+        if goes_right is not None and other.goes_right is not None and isinstance(groups, Groups):
+            goes_right = torch.where(which[groups.group], other.goes_right, goes_right)
         if sides is not None and other.sides is not None:
             left, right = (one.where(takes, better) for one, better in zip(sides, other.sides, strict=True))
             sides = left, right
@@ -315,7 +328,7 @@ class Outcome:
             gains=np.where(takes, other.gains, self.gains),
             weights=self.weights,
             accepted=self.accepted | other.accepted,
-            turns=turns,
+            goes_right=goes_right,
             sides=sides,
         )
 
@@ -328,7 +341,7 @@ class TreeStumps(NamedTuple):
     generator: torch.Generator
 
 
-def train_together(
+def train_batched_stumps(
     parts: Sequence[TreeStumps],
     plan: Plan,
     *,
@@ -356,8 +369,8 @@ def _joint_stumps(several: Sequence[Stumps]) -> Stumps:
     leaves = torch.cat([one.leaves for one in several], dim=1)
     sizes = torch.cat([one.groups.sizes for one in several])
     rows = torch.arange(int(sizes.sum()), device=sizes.device)
-    held = [one.zeros for one in several if one.zeros is not None]
-    zeros = torch.cat(held) if held else None
+    zeros_of_each = [one.zeros for one in several if one.zeros is not None]
+    zeros = torch.cat(zeros_of_each) if zeros_of_each else None
     return Stumps(splits, leaves, Groups(rows, sizes), first.n_candidates, zeros, first.signs)
 
 
@@ -376,10 +389,11 @@ def _picked(samples: Samples) -> PickedRows:
     return samples.rows
 
 
-class _JointOrders:
-    """Every tree shuffles its own rows with its own generator."""
+class _JointOrders(RowOrders):
+    """Every tree shuffles its own rows with its own generator; every epoch has a new order of all rows."""
 
     def __init__(self, parts: Sequence[TreeStumps], plan: Plan) -> None:
+        super().__init__([part.generator for part in parts])
         self.orders: list[Orders] = []
         begin = 0
         for stumps, samples, generator in parts:
@@ -388,19 +402,8 @@ class _JointOrders:
             self.orders.append(Orders(Groups(rows, stumps.groups.sizes), plan, generator))
             begin = end
 
-    @property
-    def generators(self) -> list[torch.Generator]:
-        return [orders.generator for orders in self.orders]
-
     def next(self) -> Tensor:
         return torch.cat([orders.next() for orders in self.orders])
-
-    def kept(self) -> Arrays:
-        """Nothing: every epoch has a new order of all rows."""
-        return {}
-
-    def restore(self, page: Page) -> None:
-        pass
 
 
 def _share_out(joint: Stumps, several: Sequence[Stumps]) -> None:

@@ -16,7 +16,7 @@ from crisptree.data.scaling import Scaling
 from crisptree.data.sparse import SparseRows
 from crisptree.inference import CrispTree
 from crisptree.inference.statistics import SomeTree, SufficientStatistics, record_ranges, sum_statistics
-from crisptree.learning.history import Ending, Listener
+from crisptree.learning.history import EpochCallback, StoppableCallback
 from crisptree.learning.samples import Samples
 from crisptree.targets import Target
 
@@ -29,20 +29,20 @@ SMALLEST_WEIGHT = 1e-30
 class Shifts(NamedTuple):
     """How far training images are shifted, in pixels, and their shape."""
 
-    reach: int
+    max_shift: int
     image_shape: tuple[int, ...]
 
     def check(self, scaling: Scaling) -> None:
         """A pixel must be able to take the place of another."""
         if not scaling.is_same_for_pixels(*self.image_shape[2:]):
             raise ValueError(
-                "`shifts` must be there from the first fit on, because all pixels must then be scaled alike; got "
-                f"shifts={self.reach} for a tree that was trained without. Use a new estimator, or set shifts=0."
+                "`max_shift` must be set from the first fit on, because all pixels must then be scaled alike; got "
+                f"max_shift={self.max_shift} for a tree that was trained without. Use a new estimator or max_shift=0."
             )
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class RowSet:
     """Checked rows: float32 features (an array, or windows), y and positive weights."""
 
     X: RawRows
@@ -63,14 +63,14 @@ class Part:
         rows = scale_rows(self.X, scaling, device, n_jobs, as_array=as_array or shifts is not None)
         if shifts is not None:
             assert isinstance(rows, ArrayRows)
-            rows = ShiftedImages.of(rows.values, shifts.image_shape, shifts.reach)
+            rows = ShiftedImages.of(rows.values, shifts.image_shape, shifts.max_shift)
         y, weight = torch.from_numpy(self.y).to(device), relative_weights(self.weight).to(device)
         return Samples(rows, y, weight, target, n_jobs)
 
 
 def scaled_samples(
-    part: Part,
-    problem: Problem,
+    part: RowSet,
+    task: TrainingTask,
     mean_weight: float,
     device: torch.device,
     n_jobs: int | None,
@@ -78,10 +78,10 @@ def scaled_samples(
     as_array: bool = False,
 ) -> Samples:
     """Some of a problem's rows on the training device, their weights relative to the mean of all."""
-    rows = scale_rows(part.X, problem.scaling, device, n_jobs, as_array=as_array)
+    rows = scale_rows(part.X, task.scaling, device, n_jobs, as_array=as_array)
     relative = np.maximum(part.weight / mean_weight, SMALLEST_WEIGHT)
     y, weight = torch.from_numpy(part.y).to(device), torch.from_numpy(relative).float().to(device)
-    return Samples(rows, y, weight, problem.target, n_jobs)
+    return Samples(rows, y, weight, task.target, n_jobs)
 
 
 def relative_weights(weight: npt.NDArray[np.float64]) -> torch.Tensor:
@@ -90,25 +90,13 @@ def relative_weights(weight: npt.NDArray[np.float64]) -> torch.Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """Rows to train on, rows to judge by, and what both mean.
+class TrainingTask:
+    """Training rows, how they are scaled, what their y is, and validation rows."""
 
-    Parameters
-    ----------
-    training : Part
-        Rows to train on.
-    scaling : Scaling
-        How they are scaled before.
-    target : Target
-        What y is.
-    validation : Part or None
-        Rows that judge.
-    """
-
-    training: Part
+    training: RowSet
     scaling: Scaling
     target: Target
-    validation: Part | None = None
+    validation: RowSet | None = None
     _ready: dict[Any, tuple[Samples, Samples | None]] = field(default_factory=dict, repr=False)
 
     @property
@@ -121,9 +109,9 @@ class Problem:
         """Mean weight of the rows that train."""
         return float(self.training.weight.mean())
 
-    def listener(self, on_epoch: Listener | None) -> Ending:
+    def listener(self, on_epoch: EpochCallback | None) -> StoppableCallback:
         """Pass records of epochs on to a callback, which may ask to stop."""
-        return Ending(on_epoch)
+        return StoppableCallback(on_epoch)
 
     is_first: ClassVar[bool] = True
     """Whether this process shows progress and calls callbacks."""
@@ -147,7 +135,7 @@ class Problem:
         return isinstance(self.training.X, SparseRows)
 
     @cached_property
-    def reach(self) -> float:
+    def input_norm(self) -> float:
         """How far a step of one on all weights moves a score: the features of a row, the mean Σ|x| of sparse ones."""
         X = self.training.X
         if not isinstance(X, SparseRows):
@@ -168,6 +156,6 @@ class Problem:
                 shifts.check(self.scaling)
             common = self.scaling, self.target, device, n_jobs
             training = self.training.samples(*common, shifts, as_array=as_array)
-            held = self.validation
-            self._ready[key] = training, None if held is None else held.samples(*common)
+            validation = self.validation
+            self._ready[key] = training, None if validation is None else validation.samples(*common)
         return self._ready[key]

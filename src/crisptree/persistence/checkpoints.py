@@ -1,4 +1,9 @@
-"""The folder of a checkpoint: a description of the fit, records of finished trainings, and one of the current training.
+"""Checkpoints of a fit: records of its trainings in a folder, so that a fit that was killed continues where it stood.
+
+A fit is deterministic: only what takes long needs to be kept, which are its trainings. Each has a *record*: of those
+that are over the state in which they ended, of the current one its state after some epoch. A fit that is resumed begins
+anew, takes from the store what is recorded there, and arrives at the same tree, bit for bit. Training asks ``current``
+for the store; without one nothing is kept.
 
 ``fit`` describes the fit, files from ``finished-00000`` on are only ever added, ``working`` is replaced. All have the
 format of model files, arrays and JSON under a checksum, and are written atomically, so that the folder is valid
@@ -9,17 +14,31 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from crisptree.persistence.model_file import Section, read, write
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.exceptions import CheckpointError
+from crisptree.persistence.model_file import ModelFileError, Section, read, write
 
 if sys.platform != "win32":
     import fcntl
 
 FIT, FINISHED, WORKING, RECORD = "fit", "finished", "working", "page"
 ENDING = ".safetensors"
+LONGEST_NAME = 200
+
+MAX_UNWRITTEN_RECORDS = 256
+"""Finished records are written at the latest when there are so many, however little time has passed."""
+
+Arrays = dict[str, npt.NDArray[Any]]
 
 
 class CheckpointFolder:
@@ -83,3 +102,153 @@ class CheckpointFolder:
 
     def _file(self, name: str) -> Path:
         return self.path / (name + ENDING)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One training: its number and name, how many epochs are done and whether that was the last.
+
+    ``arrays`` are those of its splits, leaf tables and random generators and, while it is running, of its optimiser;
+    ``file`` is where it was read.
+    """
+
+    number: int
+    name: str
+    epochs: int = 0
+    is_over: bool = False
+    arrays: Arrays = field(default_factory=dict)
+    file: str = ""
+
+    def take(self, name: str, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a finite array of the type and shape of another."""
+        array = self.arrays.get(name)
+        if array is None or array.dtype != like.dtype or array.shape != like.shape:
+            content = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
+            raise self.make_error(f"{name!r} must be {like.dtype} of shape {like.shape}; it holds {content}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise self.make_error(f"{name!r} must be finite; it is not")
+        return array
+
+    def make_error(self, what: str) -> CheckpointError:
+        return CheckpointError(f"{self.file} is damaged: in training {self.number + 1} ({self.name}) {what}.")
+
+
+class FolderStore:
+    """Records as sections of the files of a folder."""
+
+    def __init__(self, folder: CheckpointFolder) -> None:
+        self.folder = folder
+
+    def finished(self) -> Iterator[Record]:
+        with self.telling():
+            for name, section in self.folder.finished():
+                yield self._page(name, section)
+
+    def at_work(self) -> Record | None:
+        with self.telling():
+            found = self.folder.working()
+        return None if found is None else self._page(*found)
+
+    def add(self, pages: list[Record]) -> None:
+        with self.telling():
+            self.folder.add(list(map(_section, pages)))
+
+    def put(self, page: Record) -> None:
+        with self.telling():
+            self.folder.put(_section(page))
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """What goes wrong with a file is told as what goes wrong with the checkpoint."""
+        try:
+            yield
+        except ModelFileError as error:
+            raise CheckpointError(
+                f"the checkpoint cannot be read: {error} Begin anew in another folder, or remove the damaged file."
+            ) from error
+        except OSError as error:
+            raise CheckpointError(
+                f"the checkpoint folder {self.folder.path} must be writable and have room; it is not: {error}. What "
+                "was written before is whole: mend the folder and go on with `resume=True`."
+            ) from error
+
+    def _page(self, file: str, section: Section) -> Record:
+        number, name, epochs, is_over = (section.content.get(key) for key in ("number", "name", "epochs", "is_over"))
+        whole = all(type(value) is int and 0 <= value < 2**62 for value in (number, epochs))
+        if not whole or not isinstance(name, str) or len(name) > LONGEST_NAME or not isinstance(is_over, bool):
+            raise CheckpointError(f"{file} of the checkpoint is damaged: a page does not say what it is of.")
+        return Record(int(str(number)), name, int(str(epochs)), is_over, section.arrays, file)
+
+
+def _section(page: Record) -> Section:
+    content = {"number": page.number, "name": page.name, "epochs": page.epochs, "is_over": page.is_over}
+    return Section(content, page.arrays)
+
+
+class CheckpointStore:
+    """Records in the order of the trainings, written every ``every`` seconds; 0 writes after every epoch."""
+
+    def __init__(self, files: FolderStore, every: float) -> None:
+        self.files, self.every = files, every
+        self.earlier = files.finished()
+        self.interrupted = files.at_work()
+        self.number = 0
+        self.unwritten: list[Record] = []
+        self.written = time.monotonic()
+
+    def next_record(self, name: str, epochs: int) -> Record:
+        """Return the record of the next training of so many epochs: of all, of the first of them, or of none."""
+        number, self.number = self.number, self.number + 1
+        record = next(self.earlier, None)
+        if record is None and self.interrupted is not None and self.interrupted.number == number:
+            record = self.interrupted
+        if record is None:
+            return Record(number, name)
+        if (record.number, record.name) != (number, name):
+            raise CheckpointError(
+                f"the checkpoint must go on with training {number + 1} ({name}); {record.file} holds "
+                f"{record.number + 1} ({record.name}). It is damaged, or callbacks do otherwise than before. "
+                "Begin anew in another folder."
+            )
+        is_partial = record.is_over or record.epochs < epochs  # early stopping ends sooner
+        if not (0 < record.epochs <= epochs and is_partial):
+            raise record.make_error(f"{record.epochs} of {epochs} epochs are done")
+        return record
+
+    def keep(self, record: Record, epochs: int, *, is_over: bool, arrays: Callable[[], Arrays]) -> None:
+        """Record that so many epochs of a training are done; written if it is time to."""
+        is_due = time.monotonic() - self.written >= self.every
+        if is_over:
+            self.unwritten.append(Record(record.number, record.name, epochs, True, arrays()))
+            if is_due or len(self.unwritten) >= MAX_UNWRITTEN_RECORDS:
+                self.write()
+        elif is_due:
+            self.write(Record(record.number, record.name, epochs, False, arrays()))
+
+    def write(self, current: Record | None = None) -> None:
+        """Write finished records first: if the process is killed in between, an older current record is ignored."""
+        if self.unwritten:
+            self.files.add(self.unwritten)
+            self.unwritten = []
+        if current is not None:
+            self.files.put(current)
+        self.written = time.monotonic()
+
+
+_current: ContextVar[CheckpointStore | None] = ContextVar("crisptree_checkpoints", default=None)
+
+
+def current() -> CheckpointStore | None:
+    """Return the store of the running fit, if it keeps checkpoints."""
+    return _current.get()
+
+
+@contextmanager
+def keeping(store: CheckpointStore) -> Iterator[None]:
+    """Keep trainings inside the block in a store; all of them are written if the block ends without an error."""
+    before = _current.set(store)
+    try:
+        yield
+        store.write()
+    finally:
+        _current.reset(before)

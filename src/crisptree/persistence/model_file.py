@@ -1,17 +1,24 @@
 """The model file: safetensors arrays, a JSON header and a checksum. Nothing in it can run code.
 
-The same sections may come as a JSON document (``document``), which has no checksum.
-
 The header names sections; arrays are called ``section/name``. A reader rejects an unknown section that is required and
 ignores an optional one, so files can gain sections without a new format number.
+
+The same sections can be written as a JSON document, without a checksum; docs/export/json.md describes them:
+
+    {"format": "crisptree", "version": 1, "sections": {NAME: SECTION, …}}
+    SECTION: {"required": bool, "content": {…}, "arrays": {NAME: ARRAY, …}}
+    ARRAY: {"type": "float32", "shape": [3, 2], "values": [[…], […], […]]}
+
+Numbers are written so that reading them as doubles restores every bit; null is NaN.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
@@ -23,8 +30,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from crisptree import limits
-from crisptree.files import read_file, reading
-from crisptree.persistence.writing import atomic_write
+from crisptree.files import atomic_write, read_file, reading
 
 FORMAT = 1
 KEY, DIGEST = "crisptree", "sha256"
@@ -35,6 +41,12 @@ LABEL_CHARACTERS = 2**20
 """Characters that the array of class labels may take beyond sixteen times those in the file."""
 
 MAX_CHANNELS = 2**31 - 1
+
+DOCUMENT_VERSION = 1
+ARRAY_TYPES = {name: np.dtype(name) for name in ("float32", "float64", "int32", "int64", "uint8")}
+"""Types of arrays in a JSON document."""
+
+MAX_DIMENSIONS = 8
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -91,9 +103,7 @@ def read(path: str | PathLike[str], known: Collection[str]) -> ModelFile:
     with reading(path, ModelFileError, "crisptree model file"):
         data = read_file(path)
         if data[:1] == b"{":  # the length of a header is a multiple of eight, and this letter is none
-            from crisptree.persistence.document import read_text
-
-            sections = read_text(data, path)
+            sections = _read_document(data, path)
             _check_known(sections, known, path)
             return ModelFile(path, sections)
         _check_header(int.from_bytes(data[:8], "little"), len(data) - 8)
@@ -175,3 +185,169 @@ def _with_digest(data: bytes, old: str, new: str) -> bytes:
 
 def _is_digest(digest: Any) -> bool:
     return isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None
+
+
+def document_of(sections: Sections) -> dict[str, Any]:
+    """The sections of a model file as values that JSON can hold.
+
+    Examples
+    --------
+    >>> array = np.array([[1.5, np.nan]], dtype=np.float32)
+    >>> document_of({"a": Section({"b": 1}, {"c": array})})["sections"]["a"]["arrays"]["c"]
+    {'type': 'float32', 'shape': [1, 2], 'values': [[1.5, None]]}
+    """
+    return {
+        "format": KEY,
+        "version": DOCUMENT_VERSION,
+        "sections": {
+            name: {
+                "required": section.required,
+                "content": section.content,
+                "arrays": {own: _described(array) for own, array in section.arrays.items()},
+            }
+            for name, section in sections.items()
+        },
+    }
+
+
+def text_of(document: dict[str, Any]) -> str:
+    """The document as text: a line for each row of an array, so that people and version control can read it."""
+    return "".join(_lines(document, "")) + "\n"
+
+
+def sections_of(document: Any) -> Sections:
+    """What ``document_of`` was given, held to the schema; an error names the place in the document."""
+    top = _object(document, "$", ("format", "version", "sections"))
+    if top["format"] != KEY:
+        raise _wrong("$.format", f"must be {KEY!r}", top["format"])
+    if isinstance(top["version"], bool) or top["version"] != DOCUMENT_VERSION:
+        raise ModelFileError(f"$.version must be {DOCUMENT_VERSION}; got {_shown(top['version'])}. Update crisptree.")
+    sections: Sections = {}
+    for name, value in _object(top["sections"], "$.sections").items():
+        location = f"$.sections.{name}"
+        section = _object(value, location, ("required", "content", "arrays"))
+        if not isinstance(section["required"], bool):
+            raise _wrong(f"{location}.required", "must be true or false", section["required"])
+        content = _object(section["content"], f"{location}.content")
+        arrays = _object(section["arrays"], f"{location}.arrays")
+        read = {own: _array(array, f"{location}.arrays.{own}") for own, array in arrays.items()}
+        sections[name] = Section(dict(content), read, section["required"])
+    return sections
+
+
+def _read_document(data: bytes, path: str | PathLike[str]) -> Sections:
+    """Read the sections of a JSON document."""
+    try:
+        document = json.loads(data, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path} is not a JSON document: {error or 'it is nested too deeply'}.") from error
+    return sections_of(document)
+
+
+def _no_constant(word: str) -> None:
+    raise ValueError(f"{word} is no number of JSON; write null")
+
+
+def _described(array: npt.NDArray[Any]) -> dict[str, Any]:
+    kind = str(array.dtype)
+    if kind not in ARRAY_TYPES:
+        raise TypeError(f"an array of {kind} has no place in a document.")
+    values = array.astype(np.float64).tolist() if array.dtype.kind == "f" else array.tolist()
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        if np.isinf(array).any():
+            raise ValueError("an array with infinite values has no place in a document.")
+        values = _with_null(values)
+    return {"type": kind, "shape": list(array.shape), "values": values}
+
+
+def _with_null(values: Any) -> Any:
+    if isinstance(values, list):
+        return [_with_null(value) for value in values]
+    return None if math.isnan(values) else values
+
+
+def _array(value: Any, location: str) -> npt.NDArray[Any]:
+    array = _object(value, location, ("type", "shape", "values"))
+    if not isinstance(array["type"], str) or array["type"] not in ARRAY_TYPES:
+        raise _wrong(f"{location}.type", f"must be one of {', '.join(ARRAY_TYPES)}", array["type"])
+    shape = array["shape"]
+    if not isinstance(shape, list) or not 0 < len(shape) <= MAX_DIMENSIONS or not all(map(_is_length, shape)):
+        raise _wrong(f"{location}.shape", f"must be a list of 1 to {MAX_DIMENSIONS} whole numbers", shape)
+    dtype = ARRAY_TYPES[array["type"]]
+    flat = list(_numbers(array["values"], tuple(shape), dtype, f"{location}.values"))
+    return np.array(flat, dtype=dtype).reshape(shape)
+
+
+def _numbers(values: Any, shape: tuple[int, ...], dtype: np.dtype[Any], location: str) -> Iterator[float]:
+    """The numbers of nested lists of a shape, each of them one that the type can hold."""
+    if not shape:
+        yield _number(values, dtype, location)
+        return
+    if not isinstance(values, list) or len(values) != shape[0]:
+        got = f"a list of {len(values)}" if isinstance(values, list) else _shown(values)
+        raise ModelFileError(f"{location} must be a list of {shape[0]} entries; got {got}.")
+    for number, value in enumerate(values):
+        yield from _numbers(value, shape[1:], dtype, f"{location}[{number}]")
+
+
+def _number(value: Any, dtype: np.dtype[Any], location: str) -> float:
+    if dtype.kind == "f":
+        if value is None:
+            return math.nan
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            largest = float(np.finfo(dtype).max)
+            if -largest <= value <= largest:
+                return float(value)
+        raise _wrong(location, f"must be a number that {dtype} can hold, or null", value)
+    limits = np.iinfo(dtype)
+    if isinstance(value, int) and not isinstance(value, bool) and limits.min <= value <= limits.max:
+        return value
+    raise _wrong(location, f"must be a whole number from {limits.min} to {limits.max}", value)
+
+
+def _object(value: Any, location: str, keys: tuple[str, ...] | None = None) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(location, "must be an object", value)
+    for key in keys or ():
+        if key not in value:
+            raise ModelFileError(f"{location} must have the entry {key!r}; it has {_listed(value)}.")
+    for key in value if keys else ():
+        if key not in (keys or ()):
+            raise ModelFileError(
+                f"{location} must have no other entries than {_listed(keys or ())}; it has {key!r} too."
+            )
+    return value
+
+
+def _is_length(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+def _wrong(location: str, must: str, got: Any) -> ModelFileError:
+    return ModelFileError(f"{location} {must}; got {_shown(got)}.")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=True, default=str)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(repr(name) for name in list(names)[:8]) or "none"
+
+
+def _lines(value: Any, indent: str) -> Iterator[str]:
+    """JSON with two spaces for every level, and lists of numbers on one line."""
+    inner = indent + "  "
+    if isinstance(value, dict) and value:
+        for index, (key, part) in enumerate(value.items()):
+            yield ("{\n" if not index else ",\n") + inner + json.dumps(key) + ": "
+            yield from _lines(part, inner)
+        yield "\n" + indent + "}"
+    elif isinstance(value, list) and any(isinstance(part, list | dict) for part in value):
+        for index, part in enumerate(value):
+            yield ("[\n" if not index else ",\n") + inner
+            yield from _lines(part, inner)
+        yield "\n" + indent + "]"
+    else:
+        yield json.dumps(value, allow_nan=False)

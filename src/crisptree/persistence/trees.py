@@ -9,9 +9,11 @@ may be None, has a default.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
+from os import PathLike
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -67,12 +69,10 @@ def _parts(tree: CrispTree, split: Any) -> tuple[dict[str, Any], Arrays]:
     """Description of a tree's split modules, if any, and all of its arrays."""
     arrays = arrays_of(tree, without=("statistics", "splits"))
     if isinstance(tree, FlatTree):
-        return {"target": tree.target}, arrays
-    from crisptree.persistence.modules import describe
-
-    module, parameters = describe(tree, split)
+        return {"target": tree.target_name}, arrays
+    module, parameters = _describe_modules(tree, split)
     arrays |= {MODULE + name: value for name, value in parameters.items()}
-    return {"target": tree.target, "module": module}, arrays
+    return {"target": tree.target_name, "module": module}, arrays
 
 
 def _tree(file: ModelFile, name: str, n_outputs: int | None, split: Any) -> CrispTree:
@@ -84,26 +84,25 @@ def _tree(file: ModelFile, name: str, n_outputs: int | None, split: Any) -> Cris
     arrays.sizes.update(leaves=structure.n_leaves, nodes=structure.n_nodes)
     statistics = arrays.build(Statistics)
     if not 0 < statistics.steepness < MAX_STEEPNESS:
-        said = f"a steepness above 0 and below {MAX_STEEPNESS:g}; it holds {statistics.steepness}"
-        raise ModelFileError(f"the section {name!r} must hold {said}.")
-    parts = {"structure": structure, "statistics": statistics, "target": _target(own.content, name)}
+        expected = f"a steepness above 0 and below {MAX_STEEPNESS:g}; it holds {statistics.steepness}"
+        raise ModelFileError(f"the section {name!r} must hold {expected}.")
+    parts = {"structure": structure, "statistics": statistics, "target_name": _target(own.content, name)}
     shared = file.sections[SHARED].content if SHARED in file.sections else {}
     module = own.content.get("module", shared.get("module"))
     if module is None:
         tree: CrispTree = arrays.build(FlatTree, **parts)
     else:
-        from crisptree.persistence.modules import read_splits
         from crisptree.tree import ModuleTree
 
-        found = {key: arrays.take(key, np.float32) for key in own.arrays if key.startswith(MODULE)}
-        parameters = {key.removeprefix(MODULE): value for key, value in found.items()}
-        splits = read_splits(parameters, arrays.sizes, module, split, file.path)
+        stored = {key: arrays.take(key, np.float32) for key in own.arrays if key.startswith(MODULE)}
+        parameters = {key.removeprefix(MODULE): value for key, value in stored.items()}
+        splits = _read_modules(parameters, arrays.sizes, module, split, file.path)
         tree = arrays.build(ModuleTree, **parts, splits=splits)
-    if statistics.node_counts.shape[1] != tree.meaning.n_statistics:
-        said = f"{tree.meaning.n_statistics} numbers for every node; it holds {statistics.node_counts.shape[1]}"
-        raise ModelFileError(f"the section {name!r} must hold {said}.")
+    if statistics.node_counts.shape[1] != tree.target.n_statistics:
+        expected = f"{tree.target.n_statistics} numbers for every node; it holds {statistics.node_counts.shape[1]}"
+        raise ModelFileError(f"the section {name!r} must hold {expected}.")
     for what, table in (("leaves", tree.leaves), ("soft_leaves", statistics.soft_leaves)):
-        wrong = tree.meaning.check(table)
+        wrong = tree.target.check(table)
         if wrong is not None:
             raise ModelFileError(f"the section {name!r} holds {what} that are {wrong}.")
     return tree
@@ -152,11 +151,11 @@ class CheckedArrays:
     arrays: Arrays
     sizes: dict[str, int]
 
-    def build(self, kind: Callable[..., Part], **given: Any) -> Part:
-        """Build a dataclass from its arrays and the fields in ``given``."""
-        values = dict(given)
+    def build(self, kind: Callable[..., Part], **fields_given: Any) -> Part:
+        """Build a dataclass from its arrays and the fields in ``fields_given``."""
+        values = dict(fields_given)
         for name, hint in _hints(kind).items():
-            if name not in given and (name in self.arrays or not _has_default(kind, name)):
+            if name not in fields_given and (name in self.arrays or not _has_default(kind, name)):
                 inner = isinstance(hint, type) and is_dataclass(hint)
                 values[name] = self.build(hint) if inner else self._value(name, hint)
         try:
@@ -182,17 +181,17 @@ class CheckedArrays:
     def _value(self, name: str, hint: Any) -> Any:
         dtype, sides = _type_and_sides(name, hint)
         array = self.take(name, dtype, max(len(sides), 1))
-        expected = tuple(self._length(side, found) for side, found in zip(sides, array.shape, strict=False)) or (1,)
+        expected = tuple(self._length(side, length) for side, length in zip(sides, array.shape, strict=False)) or (1,)
         if array.shape != expected:
             raise ModelFileError(
                 f"{name!r} of the section {self.section!r} must have shape {expected}; it has {array.shape}."
             )
         return array if sides else float(array[0])
 
-    def _length(self, side: str, found: int) -> int:
-        if side not in self.sizes and not found and side != "splits":  # a single leaf has no splits
+    def _length(self, side: str, length: int) -> int:
+        if side not in self.sizes and not length and side != "splits":  # a single leaf has no splits
             raise ModelFileError(f"the section {self.section!r} holds a tree of no {side}.")
-        return self.sizes.setdefault(side, found)
+        return self.sizes.setdefault(side, length)
 
 
 @cache
@@ -216,3 +215,55 @@ def _type_and_sides(name: str, hint: Any) -> tuple[Any, tuple[str, ...]]:
             last = get_args(array)[-1]  # the dtype; where NDArray is an alias of its own (Python 3.12), the scalar type
             return (get_args(last) or (last,))[0], tuple(sides)
     raise TypeError(f"the field {name!r} must be Annotated with the dimensions of its array to be stored.")
+
+
+def _describe_modules(tree: CrispTree, split: Any) -> tuple[dict[str, Any], Arrays]:
+    """Describe the modules of a tree, and return their stacked parameters."""
+    from crisptree.tree import ModuleTree
+
+    if not isinstance(tree, ModuleTree):
+        raise TypeError(f"a {type(tree).__name__} cannot be saved to a model file.")
+    name = split if isinstance(split, str) else None
+    return {"name": name, "input_shape": list(tree.splits.input_shape)}, tree.parameter_arrays()
+
+
+def _read_modules(
+    parameters: Arrays, sizes: Mapping[str, int], module: Any, split: Any, path: str | PathLike[str]
+) -> Any:
+    """Build the split modules of a tree of the given sizes from the file's description ``module``."""
+    import torch
+
+    from crisptree.splits import ModuleSplits
+    from crisptree.threads import one_thread
+
+    factory, input_shape = _read_factory(module, split, path)
+    wrong = {name: array.shape for name, array in parameters.items() if array.shape[:1] != (sizes["splits"],)}
+    if wrong:
+        raise ModelFileError(f"{path} must hold one module for each of {sizes['splits']} splits; got {wrong}.")
+    if math.prod(input_shape) != sizes["features"]:
+        raise ModelFileError(f"{path} says that its modules take inputs of shape {input_shape}, which cannot be.")
+    try:
+        with one_thread():
+            tensors = {name: torch.from_numpy(np.array(array)) for name, array in parameters.items()}
+            return ModuleSplits.from_arrays(factory, tensors, input_shape)
+    except Exception as error:  # the function that builds modules may be the user's own, and raise anything
+        raise ModelFileError(f"{path} holds split modules that cannot be built: {error}") from error
+
+
+def _read_factory(module: Any, split: Any, path: str | PathLike[str]) -> tuple[Any, tuple[int, ...]]:
+    """Factory of the modules, and their input shape."""
+    from crisptree.splits import MODULES
+
+    try:
+        name, input_shape = module["name"], tuple(int(side) for side in module["input_shape"])
+        factory = MODULES.get(name) if split is None else split
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ModelFileError(f"{path} must say what its split modules are; it does not.") from error
+    if factory is None:
+        raise ModelFileError(
+            f"{path} holds split modules of its author's own; the function that builds them is needed: "
+            "crisptree.load(path, split=function)."
+        )
+    if len(input_shape) not in (1, 3) or min(input_shape) < 1:
+        raise ModelFileError(f"{path} says that its modules take inputs of shape {input_shape}, which cannot be.")
+    return factory, input_shape

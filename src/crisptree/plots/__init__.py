@@ -11,9 +11,8 @@ except ImportError as error:
     ) from error
 
 from crisptree.plots.path import plot_path
-from crisptree.plots.prediction_errors import plot_confusion, plot_residuals
+from crisptree.plots.predictions import plot_confusion, plot_pixel_regression, plot_residuals, plot_segmentation
 from crisptree.plots.regions import plot_regions
-from crisptree.plots.segmentation import plot_pixel_regression, plot_segmentation
 from crisptree.plots.style import class_colors
 from crisptree.plots.training import plot_selection, plot_training
 from crisptree.plots.tree import plot_tree

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from crisptree.inference import FlatTree
 from crisptree.inspection import ModelView, Names, view_model
 from crisptree.inspection.decision_path import Path, Step, compute_contributions, trace_path
-from crisptree.inspection.names import check_names
+from crisptree.inspection.display import check_names
 from crisptree.inspection.validation import check_integer
-from crisptree.plots.nodes import draw_bars, draw_image, format_percent, has_room_for_class_names
 from crisptree.plots.style import ACCENT, DARK, FAINT, LARGE, LEFT, MUTED, RIGHT, SMALL, TINY, PlotCanvas, class_colors
+from crisptree.plots.tree import draw_bars, draw_image, format_percent, has_room_for_class_names
 from crisptree.plots.weights import GRAY, as_image, signed_image, weight_image
 
 Rows = tuple[float, float]
@@ -57,11 +57,6 @@ def plot_path(
     class_names, feature_names : list of str, default=None
         Names in place of ``classes_`` and ``feature_names_in_``.
 
-    Returns
-    -------
-    matplotlib axes
-        The axes drawn on.
-
     Notes
     -----
     The contribution of a feature is its weight times the difference between its value and its mean in training. Margins
@@ -70,8 +65,8 @@ def plot_path(
     view, row = None, None
     top = check_integer("top", top, 0)
     if isinstance(model, Path):
-        path, given = model, model.classes if class_names is None else class_names
-        names = check_names(given, len(path.classes), "class_names", "classes")
+        path, labels = model, model.classes if class_names is None else class_names
+        names = check_names(labels, len(path.classes), "class_names", "classes")
     else:
         view = view_model(model, "plot_path", class_names=class_names, feature_names=feature_names)
         view.check_is_classification("plot_path", "Use explain.path or plot_tree(sample=x).")
@@ -85,11 +80,11 @@ def plot_path(
     if path.steps:
         _draw_header(canvas, with_images)
     highest = max([float(max(one.before.max(), one.after.max())) for one in path.steps], default=1.0)
-    reach = min(max([abs(one.margin) for one in path.steps], default=1.0), MAX_MARGIN)
+    limit = min(max([abs(one.margin) for one in path.steps], default=1.0), MAX_MARGIN)
     for number, one in enumerate(path.steps):
         rows = (-(number + 1) * step, -number * step)
         canvas.ax.plot([0.1, WORDS_AT[1]], [rows[1]] * 2, color=FAINT, linewidth=0.8 * canvas.factor)
-        _draw_margin(canvas, one, rows, reach)
+        _draw_margin(canvas, one, rows, limit)
         if with_images and view is not None and row is not None:
             _draw_images(canvas, view, row, one.split, rows)
         else:
@@ -109,13 +104,13 @@ def _draw_header(canvas: PlotCanvas, with_images: bool) -> None:
         canvas.write((left + right) / 2, 0.16, title, SMALL, color=MUTED, max_width=right - left + 0.2)
 
 
-def _draw_margin(canvas: PlotCanvas, step: Step, rows: Rows, reach: float) -> None:
+def _draw_margin(canvas: PlotCanvas, step: Step, rows: Rows, limit: float) -> None:
     """Draw direction and margin, on a scale that all splits share."""
     left, right = MARGIN_AT
     middle, y = (left + right) / 2, rows[0] + 0.42 * (rows[1] - rows[0])
     turn, color = ("right", RIGHT) if step.goes_right else ("left", LEFT)
     canvas.write(left, rows[1] - 0.17, f"split {step.split}: {turn}", LARGE, ha="left", fontweight="bold")
-    length = (right - left) / 2 * float(np.clip(step.margin / (reach or 1.0), -1, 1))
+    length = (right - left) / 2 * float(np.clip(step.margin / (limit or 1.0), -1, 1))
     canvas.draw_bar(middle, y, length, 0.12, color, zorder=3)
     canvas.ax.plot([left, right], [y, y], color=FAINT, linewidth=1.2 * canvas.factor, zorder=1)
     canvas.ax.plot([middle, middle], [y - 0.11, y + 0.11], color=DARK, linewidth=1.0 * canvas.factor, zorder=4)
@@ -129,12 +124,12 @@ def _draw_pushes(canvas: PlotCanvas, step: Step, rows: Rows) -> None:
     if not step.pushes:
         canvas.write(x, middle, "no single feature pushed", SMALL, color=MUTED)
         return
-    reach = max(abs(push.amount) for push in step.pushes) or 1.0
+    limit = max(abs(push.amount) for push in step.pushes) or 1.0
     bar = min(BAR, (rows[1] - rows[0] - 0.2) / len(step.pushes))
     start = middle + bar * len(step.pushes) / 2
     for number, push in enumerate(step.pushes):
         y = start - (number + 0.5) * bar
-        canvas.draw_push(x, y, (right - left) / 2 * push.amount / reach, 0.84 * bar)
+        canvas.draw_push(x, y, (right - left) / 2 * push.amount / limit, 0.84 * bar)
         canvas.write(x, y, push.name, min(SMALL, 48 * bar), max_width=right - left, tail=f" = {push.value:.4g}")
     canvas.ax.plot(
         [x, x], [start, start - bar * len(step.pushes)], color=FAINT, linewidth=0.8 * canvas.factor, zorder=2

@@ -13,10 +13,8 @@ from matplotlib.lines import Line2D
 
 from crisptree.inference import FlatTree
 from crisptree.inspection import ModelView, Names, view_model
-from crisptree.inspection.columns import list_columns
 from crisptree.inspection.validation import check_boolean, check_integer
-from crisptree.plots.layout import leaf_letters
-from crisptree.plots.style import DARK, MUTED, class_colors, new_axes, text_width, truncate_text, write
+from crisptree.plots.style import DARK, MUTED, class_colors, leaf_letters, new_axes, text_width, truncate_text, write
 from crisptree.structure import TreeStructure
 from crisptree.tensors import detach
 
@@ -84,11 +82,6 @@ def plot_regions(
     features : (feature, feature), default=None
         The two features of the plane, by name or index, where the model has more. All others are held at their median
         in X, categories at their most frequent level; rows with other values are drawn too.
-
-    Returns
-    -------
-    matplotlib axes
-        The axes drawn on.
 
     Examples
     --------
@@ -182,13 +175,15 @@ class Plane:
                     f"features={tuple(view.feature_names[:2])!r}."
                 )
             return cls((0, 1), np.zeros(2))
-        across, up = (_feature(view, one) for one in _pair(features))
+        if isinstance(features, str) or not hasattr(features, "__len__") or len(features) != 2:
+            raise ValueError(f"`features` must be two features, by name or number; got {features!r}.")
+        across, up = (_feature(view, one) for one in features)
         if across == up:
             raise ValueError(f"`features` must be two different features; got {features!r}.")
         held = np.median(rows, axis=0)
-        for column in list_columns(view):
+        for column in view.columns:
             if column.kind == "category":
-                own = list(column.features)
+                own = column.features
                 held[own] = np.eye(len(own))[rows[:, own].sum(axis=0).argmax()]
         return cls((across, up), held)
 
@@ -205,12 +200,6 @@ class Plane:
         return rows.astype(np.float32)
 
 
-def _pair(features: Any) -> tuple[Any, Any]:
-    if isinstance(features, str) or not hasattr(features, "__len__") or len(features) != 2:
-        raise ValueError(f"`features` must be two features, by name or number; got {features!r}.")
-    return features[0], features[1]
-
-
 def _feature(view: ModelView, one: Any) -> int:
     """Return the index of a feature given by name or index."""
     names = view.feature_names
@@ -221,7 +210,7 @@ def _feature(view: ModelView, one: Any) -> int:
     some = ", ".join(repr(name) for name in names[:8]) + (", …" if len(names) > 8 else "")
     behind = bool(view.transformers) and hasattr(view.transformers[0], "steps")
     where = ", which are those behind the earlier steps of the Pipeline," if behind else ","
-    category = next((column for column in list_columns(view) if column.name == one and column.kind == "category"), None)
+    category = next((column for column in view.columns if column.name == one and column.kind == "category"), None)
     levels = (
         "" if category is None else f" {one!r} is a category: name one of its levels, {names[category.features[0]]!r}."
     )
@@ -259,13 +248,7 @@ def _fill_cells(ax: Axes, view: ModelView, polygons: Polygons, colors: Doubles) 
 
 
 def _fill_grid(
-    ax: Axes,
-    view: ModelView,
-    plane: Plane,
-    window: Bounds,
-    colors: Doubles,
-    steepness: float | None,
-    resolution: int,
+    ax: Axes, view: ModelView, plane: Plane, window: Bounds, colors: Doubles, steepness: float | None, resolution: int
 ) -> None:
     left, right, lower, upper = window
     # Centers of the pixels, the lowest row first.
@@ -301,9 +284,9 @@ def _draw_letters(ax: Axes, view: ModelView, polygons: Polygons, whole: float) -
 
 def _draw_legend(ax: Axes, names: list[str], columns: int, colors: Doubles, outside: bool) -> None:
     handles = [Line2D([], [], linestyle="none", marker="o", color=color) for color in colors]
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if outside else {"loc": "upper right"}
+    anchor: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if outside else {"loc": "upper right"}
     # Names are set afterwards: a legend skips labels that begin with an underscore.
-    shown = ax.legend(handles, ["class"] * len(names), fontsize=LEGEND_SIZE, ncols=columns, framealpha=0.85, **place)
+    shown = ax.legend(handles, ["class"] * len(names), fontsize=LEGEND_SIZE, ncols=columns, framealpha=0.85, **anchor)
     for text, name in zip(shown.get_texts(), names, strict=True):
         text.set(text=name, parse_math=False)
 
@@ -315,26 +298,14 @@ def make_rectangle(bounds: tuple[float, float, float, float]) -> Doubles:
 
 
 def clip_polygon(polygon: Doubles, normal: npt.ArrayLike, offset: float) -> Doubles:
-    """Clip a convex polygon to normal · x + offset ≥ 0; no corners where nothing is left.
-
-    Examples
-    --------
-    >>> clip_polygon(make_rectangle((0, 1, 0, 1)), (1, 0), -0.5).tolist()
-    [[0.5, 0.0], [1.0, 0.0], [1.0, 1.0], [0.5, 1.0]]
-    """
+    """Clip a convex polygon to normal · x + offset ≥ 0; no corners where nothing is left."""
     points, crosses, above = _intersect_edges(polygon, normal, offset)
     corners = np.stack([points, polygon], axis=1)[np.stack([crosses, above], axis=1)]
     return corners if len(corners) > 2 else EMPTY
 
 
 def intersect_line(polygon: Doubles, normal: npt.ArrayLike, offset: float) -> Doubles | None:
-    """Intersect the line normal · x + offset = 0 with the border of a convex polygon; None without one.  (2, 2)
-
-    Examples
-    --------
-    >>> intersect_line(make_rectangle((0, 1, 0, 1)), np.array([0.0, 1.0]), -0.25).tolist()
-    [[0.0, 0.25], [1.0, 0.25]]
-    """
+    """Intersect the line normal · x + offset = 0 with the border of a convex polygon; None without one.  (2, 2)"""
     points, crosses, _ = _intersect_edges(polygon, normal, offset)
     return points[crosses] if np.count_nonzero(crosses) == 2 else None
 

@@ -74,15 +74,15 @@ def new_grid(axes: Any, n_rows: int, n_columns: int, panel: tuple[float, float],
     if axes is None:
         size = (panel[0] * n_columns + edge[0], panel[1] * n_rows + edge[1])
         axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)[1]
-    given = np.asarray(axes, dtype=object)
-    if given.size != n_rows * n_columns:
+    grid = np.asarray(axes, dtype=object)
+    if grid.size != n_rows * n_columns:
         raise ValueError(
-            f"`axes` must be {n_rows} × {n_columns} axes; got {given.size}. Give one for each panel, or leave it None "
+            f"`axes` must be {n_rows} × {n_columns} axes; got {grid.size}. Give one for each panel, or leave it None "
             "to make them."
         )
-    for ax in given.flat:
+    for ax in grid.flat:
         check_axes(ax, "axes")
-    return given.reshape(n_rows, n_columns)
+    return grid.reshape(n_rows, n_columns)
 
 
 def save_figure(ax: Axes, path: Path, dpi: int) -> None:
@@ -123,6 +123,15 @@ def truncate_text(text: str, inches: float, size: float, weight: str = "normal")
 def line_height(size: float, inch: float) -> float:
     """Return the height of a line of text, in units of so many inches."""
     return 1.25 * size / 72 / inch
+
+
+def leaf_letters(number: int) -> str:
+    """Return A, B, … Z, AA, AB, … for 0, 1, …: labels of leaves from left to right."""
+    word = ""
+    while number >= 0:
+        word = chr(ord("A") + number % 26) + word
+        number = number // 26 - 1
+    return word
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ class Family(NamedTuple):
 
 
 FAMILIES = {
-    "noise widths": Family("o", "#3b6fb6", "input_noise", "σ = {:g}", "right"),
+    "noise levels": Family("o", "#3b6fb6", "input_noise", "σ = {:g}", "right"),
     "one scale": Family("P", "#56b4e9", "input_noise", "σ = {:g}", "left"),
     "l2": Family("v", "#009e73", "l2", "l2 = {:g}", "right"),
     "shallow": Family("D", "#8a6fb0", "max_depth", "depth {}", "left"),
@@ -66,11 +66,6 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
         A fitted estimator with its ``history_``, or a Pipeline that ends in one.
     axes : array of 2 or 3 matplotlib axes, default=None
         Where to draw; with two of them the accuracy is left out. None makes a figure.
-
-    Returns
-    -------
-    ndarray of matplotlib axes
-        One for each curve.
     """
     records = list(getattr(unwrap_model(model)[1], "history_", []) or [])
     if not records:
@@ -113,7 +108,7 @@ def _draw_curve(ax: Axes, pieces: list[tuple[int, list[Any]]], value: Callable[[
     for number, (start, piece) in enumerate(pieces):
         if number % 2:
             ax.axvspan(start - 0.5, start + len(piece) - 0.5, color="#f1f3f5", linewidth=0, zorder=0)
-        again = [place for place, (one, other) in enumerate(pairwise(piece), 1) if other.epoch <= one.epoch]
+        again = [index for index, (one, other) in enumerate(pairwise(piece), 1) if other.epoch <= one.epoch]
         heights = np.array([value(record) for record in piece], dtype=np.float64)  # NaN for None
         x, y = np.insert(start + np.arange(len(piece)), again, 0), np.insert(heights, again, np.nan)
         ax.plot(x, y, color=PHASES.get(piece[0].phase, DARK), linewidth=1.4, marker=".", markersize=3)
@@ -137,20 +132,16 @@ def plot_selection(model: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     model : CrispTreeClassifier or Pipeline
-        A fitted estimator with its ``path_``, or a Pipeline that ends in one.
+        A fitted estimator with its ``cv_results_``, or a Pipeline that ends in one.
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure.
-
-    Returns
-    -------
-    matplotlib axes
     """
     estimator = unwrap_model(model)[1]
-    trials = list(getattr(estimator, "path_", []) or [])
+    trials = list(getattr(estimator, "cv_results_", []) or [])
     if not trials:
         raise ValueError(
-            "plot_selection needs a model that selected its parameters; this one has no path_: it is not fitted, all "
-            "parameters were given, there were too few rows, or it was loaded from a file, which does not store it. "
+            "plot_selection needs a model that selected its parameters; this one has no cv_results_: it is not fitted, "
+            "all parameters were given, there were too few rows, or it was loaded from a file, which lacks it. "
             "Fit it with input_noise='auto', for example, then plot."
         )
     ax = new_axes(ax, (6.4, 4.0))
@@ -161,7 +152,7 @@ def plot_selection(model: Any, ax: Axes | None = None) -> Axes:
     for name, some in by_family.items():
         if some:
             _draw_candidates(ax, name, some)
-    _mark_selected(ax, estimator.chosen_, trials)
+    _mark_selected(ax, estimator.best_params_, trials)
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
@@ -188,7 +179,7 @@ def _family(values: Mapping[str, Any], deepest: float) -> str:
         return "shallow"
     if values.get("l2"):
         return "l2"
-    return "one scale" if values.get("scale") == "global" else "noise widths"
+    return "one scale" if values.get("scale") == "global" else "noise levels"
 
 
 def _point(trial: Any) -> tuple[float, float, float]:
@@ -215,8 +206,8 @@ def _draw_candidates(ax: Axes, name: str, trials: Sequence[Any]) -> None:
     for trial, x, y in zip(trials, size, accuracy, strict=True):
         value = trial.values.get(family.parameter)
         if value is not None:
-            text, place = family.text.format(value), SIDES[family.side]
-            ax.annotate(text, (x, y), fontsize=6, color=MUTED, va="center", textcoords="offset points", **place)
+            text, offset = family.text.format(value), SIDES[family.side]
+            ax.annotate(text, (x, y), fontsize=6, color=MUTED, va="center", textcoords="offset points", **offset)
 
 
 def _mark_selected(ax: Axes, selected: Mapping[str, Any], trials: Sequence[Any]) -> None:
@@ -225,4 +216,4 @@ def _mark_selected(ax: Axes, selected: Mapping[str, Any], trials: Sequence[Any])
         if trial.values == values:
             x, y, _ = _point(trial)
             ring: dict[str, Any] = {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.6}
-            ax.plot([x], [y], "o", color=ACCENT, linestyle="none", label="chosen", zorder=4, **ring)
+            ax.plot([x], [y], "o", color=ACCENT, linestyle="none", label="selected", zorder=4, **ring)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection, PolyCollection
-from matplotlib.patches import Circle
+from matplotlib.patches import Circle, Rectangle
 
 from crisptree.inference import FlatTree
 from crisptree.inspection import ModelView, Names, view_model
-from crisptree.inspection.importances import compute_effects, rank_features
+from crisptree.inspection.linear_splits import compute_effects, format_number, make_split_rule, rank_features
 from crisptree.inspection.validation import check_boolean, check_optional_integer
-from crisptree.plots import layout as layouts
-from crisptree.plots.layout import TreeLayout, make_arrow
-from crisptree.plots.nodes import draw_end, draw_image, draw_lines, draw_split, end_lines, has_room_for_class_names
 from crisptree.plots.style import (
     ACCENT,
     ARROW,
     DARK,
+    FAINT,
+    LARGE,
+    LARGEST,
     LEFT,
     MUTED,
     RIGHT,
@@ -29,10 +31,16 @@ from crisptree.plots.style import (
     Outline,
     PlotCanvas,
     class_colors,
+    leaf_letters,
     line_height,
     text_width,
 )
-from crisptree.plots.weights import as_image
+from crisptree.plots.weights import GRAY, as_image, weight_image
+from crisptree.structure import TreeStructure
+
+Doubles = npt.NDArray[np.float64]
+EndLine = tuple[str, float, dict[str, Any]]
+"""Text, font size and style."""
 
 KINDS: dict[str, tuple[float, dict[str, float]]] = {
     "image": (0.85, {"widest": 1.9}),
@@ -57,6 +65,111 @@ DIRECTIONS = {
     "threshold": ("left: no", "right: yes"),
     "terms": ("left: no", "right: yes"),
 }
+
+MAX_TERMS = 3
+"""Weights listed at a split of tabular data."""
+
+MIN_NAMED_SHARE, MAX_NAMED = 0.05, 2
+"""A leaf names so many classes beside its first, if they have at least this share."""
+
+END = 0.8
+"""Side of the bar chart at an end, in distances of two neighbouring ends."""
+
+FILLED = 0.86
+"""Share of the space between two neighbours that a split takes."""
+
+MIN_DROP, MAX_DROP, SLOPE = 0.7, 1.7, 0.18
+"""Limits of the vertical distance of levels, and its ratio to the horizontal distance between them."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeLayout:
+    """Positions of the drawn nodes; one unit is the distance of two neighbouring ends.
+
+    Arrays are indexed by node, splits first, then leaves. An end is a node that is drawn without children: a leaf, or a
+    split at the maximal depth.
+    """
+
+    nodes: list[int]  # all that are drawn
+    ends: list[int]  # from left to right
+    edges: list[tuple[int, int, bool]]  # parent, child, whether it is the right one
+    x: Doubles  # the middle of every node; NaN where nothing is drawn
+    y: Doubles
+    width: Doubles  # splits of one level are alike, and no level's are larger than those above
+    height: Doubles
+
+    def is_end(self, node: int) -> bool:
+        return node in self.ends
+
+    def outline(self, node: int) -> tuple[float, float, float, float]:
+        """Return the left, right, lower and upper edge of a node."""
+        x, y, width, height = (float(part[node]) for part in (self.x, self.y, self.width, self.height))
+        return x - width / 2, x + width / 2, y - height / 2, y + height / 2
+
+
+def compute_layout(
+    structure: TreeStructure, max_depth: int | None = None, *, widest: float = 2, aspect: float = 1, lowest: float = 0
+) -> TreeLayout:
+    """Compute positions: ends side by side from left to right, a split above the middle of its children.
+
+    Splits at ``max_depth`` become ends. A split is ``widest`` wide where there is room, and ``aspect`` times as tall,
+    but at least ``lowest``.
+    """
+    drawn, nodes = structure.truncate(structure.depth if max_depth is None else max_depth)
+    is_end, ends = np.arange(drawn.n_nodes) >= drawn.n_splits, drawn.n_splits + drawn.leaves_left_to_right
+    children = np.stack([drawn.left_nodes, drawn.right_nodes], axis=1)
+    x = np.zeros(drawn.n_nodes)
+    x[ends] = np.arange(drawn.n_leaves)
+    for split in reversed(range(drawn.n_splits)):
+        x[split] = x[children[split]].mean()
+    width = np.where(is_end, END, _split_widths(x, drawn, is_end, widest)[drawn.node_depths])
+    height = np.where(is_end, END, np.maximum(width * aspect, lowest))
+    y = _levels(x, height, drawn)[drawn.node_depths]
+    positions = np.full((4, structure.n_nodes), np.nan)
+    positions[:, nodes] = x, y, width, height
+    edges = [
+        (int(nodes[split]), int(nodes[child]), goes_right)
+        for split, both in enumerate(children)
+        for child, goes_right in zip(both, (False, True), strict=True)
+    ]
+    return TreeLayout(sorted(nodes.tolist()), nodes[ends].tolist(), edges, *positions)
+
+
+def _split_widths(x: Doubles, drawn: TreeStructure, is_end: npt.NDArray[np.bool_], widest: float) -> Doubles:
+    """Compute the width of the splits of every level from the nearest neighbour.  (n_levels,)"""
+    widths, width = [], widest
+    for level in range(drawn.depth + 1):
+        row = np.flatnonzero(drawn.node_depths == level)
+        row = row[np.argsort(x[row])]
+        gaps, left, right = FILLED * np.diff(x[row]), is_end[row][:-1], is_end[row][1:]
+        # An end keeps its own width, whatever stands beside it.
+        space = np.where(left != right, 2 * (gaps - END / 2), gaps)[~(left & right)]
+        width = float(space.min(initial=width))
+        widths.append(max(width, END))
+    return np.array(widths)
+
+
+def _levels(x: Doubles, height: Doubles, drawn: TreeStructure) -> Doubles:
+    """Compute the center of every level, downwards from zero at the root.  (n_levels,)"""
+    levels = [drawn.node_depths == level for level in range(drawn.depth + 1)]
+    middles, sideways = [0.0], np.abs(x - x[drawn.parents])
+    for above, level in pairwise(levels):
+        drop = float(np.clip(SLOPE * sideways[level].max(), MIN_DROP, MAX_DROP))
+        middles.append(middles[-1] - height[above].max() / 2 - drop - height[level].max() / 2)
+    return np.array(middles)
+
+
+def make_arrow(start: npt.ArrayLike, end: npt.ArrayLike, thickness: float) -> Doubles:
+    """Compute the outline of an arrow from start to end.  (7, 2)"""
+    tail, tip = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
+    length = float(np.linalg.norm(tip - tail))
+    along = (tip - tail) / max(length, np.finfo(float).tiny)
+    across = np.array([-along[1], along[0]]) / 2
+    head = min(0.09 + 0.7 * thickness, length)
+    broad = thickness + 0.09 + 0.3 * thickness
+    neck = tip - head * along
+    half, wing = thickness * across, broad * across
+    return np.array([tail + half, neck + half, neck + wing, tip, neck - wing, neck - half, tail - half])
 
 
 class LegendEntry(NamedTuple):
@@ -102,18 +215,13 @@ def plot_tree(
     key : bool, default=True
         Draw a legend below the tree.
 
-    Returns
-    -------
-    matplotlib axes
-        The axes drawn on.
-
     Examples
     --------
     >>> from crisptree import CrispTreeClassifier
     >>> from crisptree.datasets import load_digits
     >>> from crisptree.plots import plot_tree
     >>> digits = load_digits()
-    >>> model = CrispTreeClassifier(max_depth=2, epochs=2, finetune_epochs=2, image_shape=(8, 8), random_state=0)
+    >>> model = CrispTreeClassifier(max_depth=2, input_noise=0.0, l1=0.0, image_shape=(8, 8), random_state=0)
     >>> ax = plot_tree(model.fit(digits.X_train, digits.y_train), sample=digits.X_test[0])
     >>> len(ax.images)  # three splits and the sample
     4
@@ -125,10 +233,10 @@ def plot_tree(
     if view.image_shape is not None and kind == "image":
         height, width = as_image(np.zeros(view.tree.n_features), view.image_shape).shape[:2]
         shape = shape | {"aspect": float(np.clip(height / width, 0.25, 2.5))}
-    layout = layouts.compute_layout(structure, check_optional_integer("max_depth", max_depth, 0), **shape)
+    layout = compute_layout(structure, check_optional_integer("max_depth", max_depth, 0), **shape)
     row = None if sample is None else view.prepare_row(sample, "sample")
     path = set() if row is None else set(structure.nodes_to(int(view.apply(row)[0])))
-    names = {node: layouts.leaf_letters(number) for number, node in enumerate(layout.ends)} if letters else {}
+    names = {node: leaf_letters(number) for number, node in enumerate(layout.ends)} if letters else {}
     ticks = has_room_for_class_names(view.class_names, float(layout.width[layout.ends[0]]), inch)
     sizes = [[size for _, size, _ in end_lines(view, node, names.get(node))] for node in layout.ends]
     text = max(line_height(sum(lines), inch) for lines in sizes) + (1.25 if ticks else 0.25) * line_height(TINY, inch)
@@ -235,14 +343,14 @@ def _legend_entries(view: ModelView, with_sample: bool, ticks: bool) -> list[Leg
 
 def _arrange_entries(notes: list[LegendEntry], inches: float) -> list[tuple[float, int, LegendEntry]]:
     """Arrange entries in as many lines as the width needs. (x in inches, line, entry)"""
-    places, x, line = [], 0.0, 0
+    positions, x, line = [], 0.0, 0
     for note in notes:
         width = SIGN + text_width(note.text, SMALL)
         if x > 0 and x + width > inches - 0.2:
             x, line = 0.0, line + 1
-        places.append((x, line, note))
+        positions.append((x, line, note))
         x += width + SPACE
-    return places
+    return positions
 
 
 def _draw_legend(canvas: PlotCanvas, notes: list[tuple[float, int, LegendEntry]], left: float, upper: float) -> None:
@@ -256,3 +364,135 @@ def _draw_legend(canvas: PlotCanvas, notes: list[tuple[float, int, LegendEntry]]
         else:
             canvas.draw_bar(x, y, 0.09 / canvas.inch, 0.09 / canvas.inch, note.color)
         canvas.write(x + SIGN / canvas.inch, y, note.text, SMALL, ha="left", va="center_baseline", color=MUTED)
+
+
+def draw_split(canvas: PlotCanvas, view: ModelView, outline: Outline, split: int) -> None:
+    """Draw the rule of a split into its outline."""
+    tree, names = view.tree, view.feature_names
+    if not isinstance(tree, FlatTree):
+        draw_lines(canvas, outline, [view.split_name, f"split {split}"])
+    elif view.image_shape is not None:
+        draw_image(canvas, outline, weight_image(view, split))
+    elif np.count_nonzero(tree.weight[split]) == 1:  # a threshold in the unit of the feature
+        rule = make_split_rule(tree, split)
+        draw_lines(canvas, outline, [rule.format_sum(names), f"{rule.sign} {rule.threshold:.4g}"])
+    else:
+        _draw_terms(canvas, outline, tree, split, names)
+
+
+def draw_image(
+    canvas: PlotCanvas, outline: Outline, image: Doubles, paint: dict[str, Any] = GRAY, **frame: Any
+) -> None:
+    """Draw an image as large as the outline allows, with square pixels."""
+    left, right, lower, upper = outline
+    height, width = image.shape[:2]
+    pixel = min((right - left) / width, (upper - lower) / height)
+    x, y, half, tall = (left + right) / 2, (lower + upper) / 2, pixel * width / 2, pixel * height / 2
+    extent = (x - half, x + half, y - tall, y + tall)
+    # interpolation="none" keeps the pixels themselves in vector files, instead of one large bitmap.
+    canvas.ax.imshow(image, extent=extent, interpolation="none", zorder=2, **paint)
+    canvas.draw_frame(extent, **{"facecolor": "none", "zorder": 3} | frame)
+
+
+def draw_lines(canvas: PlotCanvas, outline: Outline, lines: list[str], **frame: Any) -> None:
+    """Draw a box with lines of text, as large as possible."""
+    left, right, lower, upper = outline
+    canvas.draw_frame(outline, **frame)
+    line = line_height(LARGEST, canvas.inch)
+    step = min(line, 0.8 * (upper - lower) / max(len(lines), 1))
+    size = LARGEST * step / line
+    for number, text in enumerate(lines):
+        y = (lower + upper) / 2 + ((len(lines) - 1) / 2 - number) * step
+        canvas.write((left + right) / 2, y, text, size, max_width=0.94 * (right - left))
+
+
+def _draw_terms(canvas: PlotCanvas, outline: Outline, tree: FlatTree, split: int, names: list[str]) -> None:
+    """Draw a rule in raw units: its largest terms on bars of their effects, and the threshold below."""
+    left, right, lower, upper = outline
+    canvas.draw_frame(outline)
+    effect, rule = compute_effects(tree, split), make_split_rule(tree, split, MAX_TERMS)
+    step = (upper - lower) / (MAX_TERMS + 1.2)
+    top = upper - 0.1 * step - (MAX_TERMS - len(rule.terms)) * step / 2
+    limit = max((abs(effect[feature]) for _, feature in rule.terms), default=1.0)
+    x, size, wide = (left + right) / 2, min(0.6 * step * canvas.inch * 72, LARGEST), 0.94 * (right - left)
+    for row, (term, (_, feature)) in enumerate(zip(rule.format_terms(names, 3), rule.terms, strict=True)):
+        y = top - (row + 0.5) * step
+        canvas.draw_push(x, y, wide / 2 * effect[feature] / limit, 0.8 * step)
+        canvas.write(x, y, term, size, max_width=wide)
+    more = f"+ {rule.left_out} more " if rule.left_out else ""
+    comparison = (
+        f"{more}> {format_number(rule.threshold)}" if rule.terms or rule.left_out else "no weights: all go one way"
+    )
+    canvas.write(x, top - (len(rule.terms) + 0.5) * step, comparison, size, fontweight="bold", max_width=wide)
+    ends = [top - step * len(rule.terms), top]
+    canvas.ax.plot([x, x], ends, color=FAINT, linewidth=0.5 * canvas.factor, zorder=2.5)
+
+
+def end_lines(view: ModelView, node: int, letter: str | None = None) -> list[EndLine]:
+    """Return the text lines below an end: its class and the next ones, or its means; then the training samples."""
+    lines: list[EndLine] = []
+    if view.is_regression:
+        moments = view.node_moments(node)
+        for name, mean, spread in moments[: MAX_NAMED + 1]:
+            value = f"{mean:.4g}" if len(moments) == 1 else f"{name}: {mean:.4g}"
+            lines += [(value, LARGE, {"fontweight": "bold"}), (f"± {spread:.2g}", SMALL, {})]
+    else:
+        (name, share), *others = view.rank_classes(node)
+        lines += [(name, LARGE, {"fontweight": "bold"}), (format_percent(share), SMALL, {})]
+        for other, part in others[:MAX_NAMED]:
+            if part >= MIN_NAMED_SHARE:
+                lines.append((other, TINY, {"color": MUTED, "tail": f": {format_percent(part)}"}))
+    if letter is not None:
+        lines[0] = (f"{letter}: {lines[0][0]}", *lines[0][1:])
+    linear = ", linear" if view.tree.is_linear else ""
+    below = " …" if node < view.tree.structure.n_splits else ""  # a subtree that is not drawn
+    return [*lines, (f"n = {view.node_weights[node]:,.6g}{linear}{below}", TINY, {"color": MUTED})]
+
+
+def format_percent(share: float) -> str:
+    """Format a share in whole percent; only 1 is formatted as 100 %.
+
+    Examples
+    --------
+    >>> format_percent(1.0), format_percent(0.9999), format_percent(0.42)
+    ('100 %', '>99 %', '42 %')
+    """
+    return ">99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
+
+
+def has_room_for_class_names(classes: list[str], width: float, inch: float) -> bool:
+    """Return True if every class name fits below its own bar."""
+    return max(text_width(name, TINY) for name in classes) <= 0.85 * width / len(classes) * inch
+
+
+def draw_end(
+    canvas: PlotCanvas, view: ModelView, outline: Outline, node: int, letter: str | None, ticks: bool, marked: bool
+) -> None:
+    """Draw the class bars of an end and the text below."""
+    left, right, lower, upper = outline
+    tiny = line_height(TINY, canvas.inch)
+    x, y = (left + right) / 2, lower - (1.25 if ticks else 0.25) * tiny
+    draw_bars(canvas, outline, view.bar_heights[node], view.class_names if ticks else [], 0.75 * tiny)
+    for text, size, style in end_lines(view, node, letter):
+        height = line_height(size, canvas.inch)
+        canvas.write(x, y - height / 2, text, size, max_width=0.92, **style)
+        y -= height
+    if marked:
+        canvas.draw_frame(
+            (x - 0.49, x + 0.49, y - 0.03, upper + 0.03), facecolor="none", edgecolor=ACCENT, linewidth=1.6
+        )
+
+
+def draw_bars(canvas: PlotCanvas, outline: Outline, table: Doubles, names: list[str], drop: float) -> None:
+    """Draw one bar per class, as tall as the outline for probability one; names are ``drop`` below the baseline."""
+    left, right, lower, upper = outline
+    width = (right - left) / len(table)
+    bars = [
+        Rectangle((left + (number + 0.06) * width, lower), 0.88 * width, (upper - lower) * share)
+        for number, share in enumerate(table)
+    ]
+    colors, thin = class_colors(len(table)), 0.6 * canvas.factor
+    canvas.ax.add_collection(PatchCollection(bars, facecolors=colors, linewidths=0, zorder=2, label="bars"))
+    canvas.ax.plot([left, right], [lower, lower], color=DARK, linewidth=thin, zorder=3, solid_capstyle="butt")
+    for number, name in enumerate(names):
+        canvas.write(left + (number + 0.5) * width, lower - drop, name, TINY, color=MUTED)

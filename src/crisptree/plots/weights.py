@@ -11,7 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from crisptree.inspection import Names
-from crisptree.inspection.importances import compute_effects, rank_features
+from crisptree.inspection.linear_splits import compute_effects, rank_features
 from crisptree.inspection.model_view import ModelView, require_linear_splits, view_model
 from crisptree.plots.style import DARK, LEFT, MUTED, RIGHT, new_grid, truncate_text, write
 
@@ -54,18 +54,13 @@ def plot_weights(
     axes : array of matplotlib axes, default=None
         One for each split and row; None makes a figure.
     compare : CrispTreeClassifier or Pipeline, default=None
-        Another model on the same features, drawn below; e.g. one trained without ``roughness``.
+        Another model on the same features, drawn below; e.g. one trained without ``spatial_penalty``.
     style : {"gray", "diverging", "both"}, default="gray"
         Colors of images; "both" draws two rows for each model.
     labels : sequence of str, default=None
-        Labels of the rows of a comparison; None shows the roughness of the two.
+        Labels of the rows of a comparison; None shows the spatial penalty of the two.
     feature_names : list of str, default=None
         Names in place of ``feature_names_in_``.
-
-    Returns
-    -------
-    ndarray of matplotlib axes, of shape (n_rows, n_nodes)
-        A row for each model and style.
     """
     if style not in STYLES:
         raise ValueError(f"`style` must be one of {', '.join(STYLES)}; got {style!r}.")
@@ -103,10 +98,10 @@ def _select_splits(nodes: Sequence[int] | None, views: list[ModelView]) -> list[
     n_splits = min(view.tree.structure.n_splits for view in views)
     if nodes is None:
         return sorted(np.argsort(-views[0].node_weights[:n_splits], kind="stable")[:MAX_SPLITS].tolist())
-    given = np.asarray(nodes)
-    if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given):
+    indices = np.asarray(nodes)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu" or not len(indices):
         raise ValueError(f"`nodes` must be a list of numbers of splits, or None; got {nodes!r}.")
-    splits: list[int] = given.tolist()
+    splits: list[int] = indices.tolist()
     wrong = [split for split in splits if not 0 <= split < n_splits]
     if wrong:
         raise ValueError(f"`nodes` must be numbers of splits, 0 … {n_splits - 1}; got {wrong}. Leaves have no weights.")
@@ -120,10 +115,10 @@ def _row_names(views: list[ModelView], labels: Sequence[str] | None) -> list[str
         return [str(label) for label in labels]
     if len(views) == 1:
         return [""]
-    strengths = [getattr(view.estimator, "roughness", 0.0) for view in views]
+    strengths = [getattr(view.estimator, "spatial_penalty", 0.0) for view in views]
     if strengths[0] == strengths[1]:
         return ["model", "compared with"]
-    return [f"roughness {strength:g}" if strength else "no roughness" for strength in strengths]
+    return [f"spatial penalty {strength:g}" if strength else "no spatial penalty" for strength in strengths]
 
 
 def weight_image(view: ModelView, split: int) -> Doubles:
@@ -135,8 +130,8 @@ def weight_image(view: ModelView, split: int) -> Doubles:
 def signed_image(values: Doubles, image_shape: tuple[int, ...] | None) -> tuple[Doubles, dict[str, Any]]:
     """Return signed values as an image, and the arguments of ``imshow`` for a diverging colormap."""
     assert image_shape is not None
-    reach = np.abs(values).max() or 1.0
-    return side_by_side(values, image_shape), {"cmap": "RdBu", "vmin": -reach, "vmax": reach}
+    limit = np.abs(values).max() or 1.0
+    return side_by_side(values, image_shape), {"cmap": "RdBu", "vmin": -limit, "vmax": limit}
 
 
 def rescale_to_unit(values: npt.NDArray[np.floating], counts: npt.NDArray[np.bool_] | None = None) -> Doubles:
@@ -144,11 +139,6 @@ def rescale_to_unit(values: npt.NDArray[np.floating], counts: npt.NDArray[np.boo
 
     With ``counts`` only these values define the range, and others are clipped to it: pixels that are constant in
     training have weight zero, which may be far from the rest.
-
-    Examples
-    --------
-    >>> rescale_to_unit(np.array([-1.0, 0.0, 3.0])).tolist()
-    [0.0, 0.25, 1.0]
     """
     wide = values.astype(np.float64)
     spanning = wide if counts is None or not counts.any() else wide[counts]
@@ -170,13 +160,7 @@ def as_image(
 
 
 def side_by_side(values: npt.NDArray[np.floating], image_shape: tuple[int, ...]) -> Doubles:
-    """Arrange the channels of an image in a grid, with NaN between them.
-
-    Examples
-    --------
-    >>> side_by_side(np.arange(4.0), (1, 2, 2)).tolist()
-    [[0.0, 2.0, nan, 1.0, 3.0]]
-    """
+    """Arrange the channels of an image in a grid, with NaN between them."""
     height, width, channels = (*image_shape, 1)[:3]
     image = np.asarray(values, dtype=np.float64).reshape(height, width, channels)
     columns = math.ceil(math.sqrt(channels))

@@ -11,14 +11,13 @@ from sklearn.metrics import auc, roc_curve
 
 from crisptree import metrics
 from crisptree.export.javascript import read_runtime
+from crisptree.export.rules import COLORS
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.pruning import iterate_path
 from crisptree.inference.routing import visit_splits
 from crisptree.inference.statistics import node_tables
 from crisptree.inspection import ModelView
-from crisptree.inspection.columns import find_preprocessing
-from crisptree.inspection.importances import compute_effects, rank_columns
-from crisptree.inspection.rules import make_split_rule
+from crisptree.inspection.linear_splits import compute_effects, make_split_rule, rank_columns
 from crisptree.report.encoding import csp_hash, downsample, find_step, pack, read_resource, signed_bytes, to_json
 from crisptree.report.samples import ReportRows, collect_error_attribution, collect_samples
 
@@ -30,7 +29,7 @@ SCRIPTS = (
 )
 """In the order in which they are joined, after the code of the JavaScript export; they share one scope."""
 
-OPTIONAL_SECTIONS = ("confusion", "samples", "blame", "history", "roc", "importances", "pruning")
+OPTIONAL_SECTIONS = ("confusion", "samples", "error_attribution", "history", "roc", "importances", "pruning")
 """Sections that need rows, their classes, or a certain kind of model."""
 
 HISTOGRAM_BINS = 30
@@ -50,11 +49,6 @@ MAX_SEARCHED_WEIGHTS = 4_000_000
 
 MAX_EPOCHS = 1500
 """Longer training histories are thinned."""
-
-TEN = (
-    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
-)  # fmt: skip
-"""matplotlib's tab10, which ``crisptree.plots`` uses; a report needs no matplotlib."""
 
 LIGHTNESS = (0.44, 0.62)
 """Alternating lightness of neighbouring hues beyond ten classes."""
@@ -110,7 +104,7 @@ def collect(view: ModelView, rows: ReportRows | None, max_samples: int, target: 
         "histograms": None if rows is None else _histograms(tree, rows, len(view.class_names)),
         "confusion": pack(view.confusion_matrix(rows.labels, rows.predicted), "uint32") if rows and labelled else None,
         "samples": None if rows is None else collect_samples(view, rows, max_samples),
-        "blame": collect_error_attribution(view, rows) if rows and labelled else None,
+        "error_attribution": collect_error_attribution(view, rows) if rows and labelled else None,
         "history": _history(view.estimator),
         "target": target,
         "rules": _rules(view),
@@ -119,15 +113,9 @@ def collect(view: ModelView, rows: ReportRows | None, max_samples: int, target: 
 
 
 def class_colors(n_classes: int) -> list[str]:
-    """Return the ten colors of tab10, or evenly spaced hues.
-
-    Examples
-    --------
-    >>> class_colors(2)
-    ['#1f77b4', '#ff7f0e']
-    """
-    if n_classes <= len(TEN):
-        return list(TEN[:n_classes])
+    """Return the ten colors of tab10, or evenly spaced hues."""
+    if n_classes <= len(COLORS):
+        return list(COLORS[:n_classes])
     hues = [colorsys.hls_to_rgb(number / n_classes, LIGHTNESS[number % 2], 0.62) for number in range(n_classes)]
     return ["#" + "".join(f"{round(255 * channel):02x}" for channel in color) for color in hues]
 
@@ -178,7 +166,7 @@ def _tree(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     structure, statistics = view.tree.structure, view.tree.statistics
     given = None
     if rows is not None:
-        counts = view.tree.meaning.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, structure.n_leaves)
+        counts = view.tree.target.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, structure.n_leaves)
         given = pack(structure.sums_below(counts), "float32")
     return {
         "left": pack(structure.left_nodes, "int32"),
@@ -294,11 +282,6 @@ def roc_curves(truth: npt.NDArray[np.int64], probabilities: Doubles) -> list[dic
     """Compute the one-versus-rest ROC curve and its area for every class.
 
     Two classes have one curve, that of the second; of many classes some have an area only.
-
-    Examples
-    --------
-    >>> roc_curves(np.array([0, 1, 1]), np.array([[0.9, 0.1], [0.2, 0.8], [0.9, 0.1]]))
-    [{'class': 1, 'alarms': [0.0, 0.0, 1.0], 'found': [0.0, 0.5, 1.0], 'area': 0.75}]
     """
     n_classes = probabilities.shape[1]
     sizes = np.bincount(truth, minlength=n_classes)
@@ -328,8 +311,8 @@ def calibration_curve(truth: npt.NDArray[np.int64], probabilities: Doubles) -> d
     bins = np.searchsorted(edges, predicted)
     rows = np.bincount(bins)
     used = rows > 0
-    told, came = (_rounded(np.bincount(bins, values)[used] / rows[used]) for values in (predicted, observed))
-    return {"class": 1 if two else None, "told": told, "came": came, "rows": rows[used].tolist()}
+    mean, frequency = (_rounded(np.bincount(bins, values)[used] / rows[used]) for values in (predicted, observed))
+    return {"class": 1 if two else None, "predicted": mean, "observed": frequency, "rows": rows[used].tolist()}
 
 
 def _pruning(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
@@ -337,10 +320,10 @@ def _pruning(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
     tree, structure = view.tree, view.tree.structure
     if not structure.n_splits or not tree.statistics.node_counts.any() or tree.is_linear:
         return None
-    outputs = tree.meaning.answers(node_tables(tree))
+    outputs = tree.target.predict(node_tables(tree))
     n_classes = len(view.class_names)
     trained = tree.statistics.node_counts[structure.n_splits :]
-    given = None if rows is None else tree.meaning.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, len(trained))
+    given = None if rows is None else tree.target.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, len(trained))
     alphas, leaves, accuracy, in_training = [], [], [], []
     for alpha, ends in iterate_path(tree):
         right = outputs[ends][:, None] == np.arange(n_classes)
@@ -351,8 +334,8 @@ def _pruning(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
             accuracy.append(float((given * right).sum() / given.sum()))
     kept = _thinned(len(alphas))
     return {
-        "alphas": [float(f"{alphas[place]:.4g}") for place in kept],
-        "leaves": [leaves[place] for place in kept],
+        "alphas": [float(f"{alphas[index]:.4g}") for index in kept],
+        "leaves": [leaves[index] for index in kept],
         "training": _rounded(np.array(in_training)[kept]),
         "given": None if given is None else _rounded(np.array(accuracy)[kept]),
     }
@@ -373,7 +356,7 @@ def make_subtitle(view: ModelView, values: dict[str, Any]) -> str:
     sides = () if shape is None else shape[:2] if shape[2] == 1 else shape
     kind = getattr(view.estimator, "split", None)
     if isinstance(kind, str) and kind == "auto":
-        kind = getattr(view.estimator, "chosen_", {}).get("split", "oblique")
+        kind = getattr(view.estimator, "best_params_", {}).get("split", "oblique")
     inputs = "windows" if hasattr(view.estimator, "window") else "images"
     parts = [
         f"{len(view.class_names)} classes" + ("" if values["target"] is None else f" of {values['target']}"),
@@ -388,7 +371,7 @@ def make_subtitle(view: ModelView, values: dict[str, Any]) -> str:
 
 def _count_features(view: ModelView) -> str:
     """Describe the number of columns of the table, and of features where these are more."""
-    stored, n_features = find_preprocessing(view), view.tree.n_features
+    stored, n_features = view.preprocessing, view.tree.n_features
     if stored is None or len(stored.columns) == n_features:
         return f"{n_features:,} features"
     return f"{len(stored.columns):,} columns (encoded: {n_features:,} features)"
@@ -429,15 +412,15 @@ def make_cards(values: dict[str, Any]) -> list[dict[str, Any]]:
 def make_notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[str]]:
     """Explain which parts of the page are missing, by section. A report of a segmenter takes no rows."""
     advice = "Write the report with X and y to see more." if takes_rows else "A report of a segmenter has none."
-    samples, blame, no_history = values["samples"], values["blame"], values["history"] is None
+    samples, attribution, no_history = values["samples"], values["error_attribution"], values["history"] is None
     no_rows, none_kept = samples is None, samples is not None and samples["count"] == 0
     no_classes = not no_rows and not values["labelled"]
     modules = (
         "The splits of this tree are modules (small networks): they have no weight for each feature to show. Scores, "
         "counts and paths are shown all the same."
     )
-    unknown = "The rows came without their classes, so their accuracy is not known. Colors mean predicted classes."
-    single_leaf = "This tree is a single leaf: it asks nothing and answers the same for every row."
+    unknown = "The rows have no true classes, so their accuracy is unknown. Colors show predicted classes."
+    single_leaf = "This tree is a single leaf: it predicts the same for every row."
     sections = {
         "summary": [
             (no_rows, f"No rows were given, so accuracy is known for training only. {advice}"),
@@ -450,28 +433,21 @@ def make_notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[st
         ],
         "samples": [
             (no_rows, f"Not shown: no rows were given. {advice}"),
-            (no_classes, "No confusion matrix: the rows came without their classes."),
+            (no_classes, "No confusion matrix: the rows have no true classes."),
             (none_kept, "This report was written with max_samples=0, so it holds no samples to look at."),
         ],
-        "quality": [
-            (
-                values["roc"] is None,
-                "Not shown: classes can be told right from wrong only on rows that come with them.",
-            ),
-        ],
+        "quality": [(values["roc"] is None, "Not shown: these metrics need rows with true classes.")],
         "columns": [
             (values["importances"] is None, "Not shown: pixels and modules have no columns to name."),
-            (values["importances"] == [], "No split brings any information."),
+            (values["importances"] == [], "No split has an information gain."),
         ],
-        "pruning": [
-            (values["pruning"] is None, "Not shown: there is no split that training rows have counted for."),
-        ],
-        "blame": [
-            (blame is None, "Not shown: errors can be found only on rows that come with their classes."),
-            (blame == [], "Not one of the given rows is wrong, or leaves are linear and have no one class to miss."),
+        "pruning": [(values["pruning"] is None, "Not shown: no split has counts of training rows.")],
+        "error_attribution": [
+            (attribution is None, "Not shown: errors are known only for rows with true classes."),
+            (attribution == [], "None of the rows is misclassified, or leaves are linear and have no single class."),
         ],
         "training": [
-            (no_history, "Not shown: this model has no training history (models read from a file do not keep it)."),
+            (no_history, "Not shown: this model has no training history (models read from a file do not keep it).")
         ],
     }
     return {name: [text for holds, text in reasons if holds] for name, reasons in sections.items()}

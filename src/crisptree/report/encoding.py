@@ -20,13 +20,7 @@ Doubles = npt.NDArray[np.float64]
 
 
 def pack(array: npt.NDArray[Any], dtype: str) -> dict[str, Any]:
-    """Encode an array as base64 of its deflated little-endian bytes, which ``scripts/data.js`` decodes.
-
-    Examples
-    --------
-    >>> pack(np.zeros((100, 784)), "uint8")["shape"]
-    [100, 784]
-    """
+    """Encode an array as base64 of its deflated little-endian bytes, which ``scripts/data.js`` decodes."""
     plain = np.ascontiguousarray(array, dtype=np.dtype(dtype).newbyteorder("<"))
     data = base64.b64encode(zlib.compress(plain.tobytes(), 9)).decode("ascii")
     return {"dtype": DTYPE_CODES[dtype], "shape": list(array.shape), "data": data}

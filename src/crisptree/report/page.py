@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import crisptree
+from crisptree.files import atomic_write
 from crisptree.inspection import Names, view_model
-from crisptree.inspection.columns import find_preprocessing
-from crisptree.inspection.names import sanitize_names
+from crisptree.inspection.display import sanitize_names
 from crisptree.inspection.validation import check_integer
-from crisptree.persistence.writing import atomic_write
 from crisptree.report import classification, regression
 from crisptree.report.encoding import csp_hash, read_resource
 from crisptree.report.samples import ReportRows
@@ -60,11 +59,6 @@ def write(
     target : str, default=None
         Name of the target; None takes the name of ``y``, or that of the column that the model was trained on.
 
-    Returns
-    -------
-    Path
-        The file.
-
     Examples
     --------
     >>> import tempfile, pathlib
@@ -82,7 +76,7 @@ def write(
     environment = _make_environment()  # fails before any work is done where Jinja2 is missing
     view = view_model(model, "a report", class_names=class_names, feature_names=feature_names)
     max_samples = check_integer("max_samples", max_samples, 0)
-    stored = getattr(find_preprocessing(view), "target", None) or getattr(view.estimator, "target_name_", None)
+    stored = getattr(view.preprocessing, "target", None) or getattr(view.estimator, "target_name_", None)
     name = target or getattr(y, "name", None) or stored
     target = None if name is None else sanitize_names([name])[0]
     heading = title or ("Decision tree" if target is None else f"Decision tree for {target}")
@@ -111,10 +105,6 @@ def _render(environment: Any, kind: str, title: str, context: dict[str, Any]) ->
     style = read_resource(f"{kind}.css")
     return str(
         environment.from_string(read_resource(f"{kind}.html")).render(
-            title=title,
-            version=crisptree.__version__,
-            style=Markup(style),
-            style_hash=csp_hash(style),
-            **context,
+            title=title, version=crisptree.__version__, style=Markup(style), style_hash=csp_hash(style), **context
         )
     )

@@ -10,7 +10,7 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 from crisptree.export import html, text
 from crisptree.inspection import ModelView
-from crisptree.inspection.importances import rank_columns
+from crisptree.inspection.linear_splits import rank_columns
 from crisptree.report.samples import ReportRows
 
 Doubles = npt.NDArray[np.float64]
@@ -77,10 +77,10 @@ def _list_leaves(view: ModelView, rows: ReportRows | None, errors: list[OutputEr
     for leaf in order.tolist():
         count = rmse = ""
         if rows is not None:
-            here = rows.leaf == leaf
-            count = f"{int(here.sum()):,}"
-            if here.any():
-                rmse = ", ".join(f"{np.sqrt(np.mean(one.residuals[here] ** 2)):.4g}" for one in errors)
+            in_leaf = rows.leaf == leaf
+            count = f"{int(in_leaf.sum()):,}"
+            if in_leaf.any():
+                rmse = ", ".join(f"{np.sqrt(np.mean(one.residuals[in_leaf] ** 2)):.4g}" for one in errors)
         node = n_splits + leaf
         lines.append((str(leaf), f"{view.node_weights[node]:,.6g}", view.describe_node(node), count, rmse))
     return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +11,13 @@ import numpy.typing as npt
 from crisptree.inference import FlatTree
 from crisptree.inference.routing import visit_splits
 from crisptree.inspection import ModelView
-from crisptree.inspection.columns import find_preprocessing, list_columns, sum_by_column
 from crisptree.inspection.counterfactual_search import FeasibleSet
 from crisptree.inspection.counterfactuals import SearchLimitError, search_counterfactual
 from crisptree.inspection.decision_path import compute_contributions, margin_scales
-from crisptree.inspection.error_attribution import attribute_leaf_errors
-from crisptree.inspection.importances import compute_influence
-from crisptree.inspection.names import sanitize_names
+from crisptree.inspection.diagnostics import attribute_leaf_errors
+from crisptree.inspection.display import sanitize_names
+from crisptree.inspection.linear_splits import compute_influence, sum_by_column
+from crisptree.inspection.model_view import linear_models
 from crisptree.report.encoding import downsample, find_step, gray_bytes, pack, signed_bytes
 
 MAX_SAMPLE_VALUES = 3_000_000
@@ -124,16 +123,7 @@ def collect_error_attribution(view: ModelView, rows: ReportRows) -> list[list[fl
 
 
 def select_rows(rows: ReportRows, max_samples: int) -> Integers:
-    """Select misclassified rows first, in turn from every confusion; then correct ones, in turn from every leaf.
-
-    Examples
-    --------
-    One from each of two leaves:
-
-    >>> zeros = np.zeros(4, dtype=int)
-    >>> select_rows(ReportRows(np.zeros((4, 1)), leaf=np.array([0, 0, 0, 1]), predicted=zeros, y=zeros), 2)
-    array([0, 3])
-    """
+    """Select misclassified rows first, in turn from every confusion; then correct ones, in turn from every leaf."""
     n_classes = int(max(rows.predicted.max(initial=0), rows.labels.max(initial=0))) + 1
     cell = rows.labels * n_classes + rows.predicted
     group = np.where(rows.wrong, cell, n_classes**2 + rows.leaf)
@@ -168,20 +158,23 @@ def _appearance(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
 
 def _table(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     """Collect columns and values: a number, or the index of a level; NaN where it is missing, −1 for unknown levels."""
-    columns, tree = list_columns(view), view.tree
+    columns, tree = view.columns, view.tree
     shown = np.arange(min(MAX_COLUMNS, len(columns)))
     if isinstance(tree, FlatTree):  # the most influential first
-        total = sum_by_column(columns, view.node_weights[: tree.structure.n_splits] @ compute_influence(tree))
+        total = sum_by_column(view, view.node_weights[: tree.structure.n_splits] @ compute_influence(tree))
         shown = np.argsort(-total, kind="stable")[:MAX_COLUMNS]
     values = np.empty((len(X), len(shown)))
-    for place, column in enumerate(columns[number] for number in shown):
-        own = X[:, list(column.features)]
-        values[:, place] = own[:, 0]
+    for position, column in enumerate(columns[number] for number in shown):
+        own = X[:, column.features]
+        values[:, position] = own[:, 0]
         if column.kind == "category":
-            values[:, place] = np.where(own.max(axis=1) > 0, own.argmax(axis=1), -1)
-        if column.missing is not None:
-            values[X[:, column.missing] > 0, place] = np.nan
-    named = [{"name": columns[j].name, "levels": columns[j].display_levels or None, "column": int(j)} for j in shown]
+            values[:, position] = np.where(own.max(axis=1) > 0, own.argmax(axis=1), -1)
+        if column.missing_feature is not None:
+            values[X[:, column.missing_feature] > 0, position] = np.nan
+    named = [
+        {"name": columns[j].name, "levels": sanitize_names(columns[j].categories) or None, "column": int(j)}
+        for j in shown
+    ]
     return {"columns": named, "more_columns": len(columns) - len(shown), "values": pack(values, "float32")}
 
 
@@ -191,7 +184,7 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     These are the numbers of ``explain.path``, for all samples of a split at once.
     """
     tree = view.tree
-    depth, places = tree.structure.depth, tree.structure.node_depths
+    depth, levels_of = tree.structure.depth, tree.structure.node_depths
     names_pushes = view.image_shape is None and isinstance(tree, FlatTree)
     top = min(TOP_PUSHES, tree.n_features) if names_pushes else 0
     numbers = np.full((len(X), depth, 3), np.nan)
@@ -199,15 +192,15 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     pushes = np.zeros((len(X), depth, top, 2))
     units = margin_scales(tree)
     for split, rows, scores in visit_splits(tree, X):
-        place = places[split]
+        position = levels_of[split]
         offset: Any = scores  # a module has no such sum
         if isinstance(tree, FlatTree):
             amounts, offset = compute_contributions(tree, X[rows], split)
             largest = np.argsort(-np.abs(amounts), axis=1, kind="stable")[:, :top]
-            features[rows, place] = largest
-            pushes[rows, place, :, 0] = np.take_along_axis(X[rows], largest, axis=1)
-            pushes[rows, place, :, 1] = np.take_along_axis(amounts, largest, axis=1)
-        numbers[rows, place] = np.stack(np.broadcast_arrays(scores, scores / units[split], offset), axis=1)
+            features[rows, position] = largest
+            pushes[rows, position, :, 0] = np.take_along_axis(X[rows], largest, axis=1)
+            pushes[rows, position, :, 1] = np.take_along_axis(amounts, largest, axis=1)
+        numbers[rows, position] = np.stack(np.broadcast_arrays(scores, scores / units[split], offset), axis=1)
     return {
         "steps": pack(numbers, "float32"),
         "push_features": pack(features, "int32"),
@@ -215,17 +208,11 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     }
 
 
-def _sanitize_change(name: str, before: Any, after: Any) -> list[Any]:
-    """Sanitize the levels of a change."""
-    levels = (sanitize_names([value])[0] if isinstance(value, str) else value for value in (before, after))
-    return [name, *levels]
-
-
 def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, Any]) -> dict[str, Any]:
     """Collect the counterfactuals of the first samples, by sample index."""
     if not isinstance(view.tree, FlatTree) or not view.tree.structure.n_splits or view.tree.is_linear:
         return {}
-    found, columns = {}, list_columns(view)
+    changes, columns = {}, view.columns
     everything, costs = np.ones(len(columns), dtype=bool), np.ones(len(columns))
     for sample, x in enumerate(X[:MAX_COUNTERFACTUALS]):
         is_table = view.image_shape is None
@@ -241,7 +228,10 @@ def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, 
             "leaf": int(change.leaf),
             "distance": float(change.distance),
             "count": sum(column.value(x) != column.value(change.x) for column in columns) if is_table else 0,
-            "columns": [_sanitize_change(*entry) for entry in change.columns] if is_table else [],
+            "columns": [
+                [sanitize_names([part])[0] if isinstance(part, str) else part for part in column]
+                for column in (change.columns if is_table else ())
+            ],
         }
         if view.image_shape is not None:  # the changed image on the gray scale of the samples, and the difference
             after = change.x.astype(np.float64)
@@ -250,8 +240,8 @@ def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, 
             gray = np.clip((images[0] - appearance["low"]) / span, 0.0, 1.0) * 255
             entry["image"] = pack(np.round(gray), "uint8")
             entry["difference"] = pack(signed_bytes(images[1:])[0][0], "int8")
-        found[str(sample)] = entry
-    return found
+        changes[str(sample)] = entry
+    return changes
 
 
 def collect_what_if(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any] | None:
@@ -262,26 +252,28 @@ def collect_what_if(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, An
     tree = view.tree
     if not isinstance(tree, FlatTree) or view.image_shape is not None:
         return None
-    models = _linear_models(tree)
-    if max(tree.weight.size, X.size, *(part.size for part in models.values())) > MAX_WEIGHTS:
+    models = linear_models(tree) or ()
+    leaf_models = {
+        name: part[tree.structure.n_splits :] for name, part in zip(("slopes", "offsets"), models, strict=False)
+    }
+    if max(tree.weight.size, X.size, *(part.size for part in leaf_models.values())) > MAX_WEIGHTS:
         return None
-    columns, stored, statistics = list_columns(view), find_preprocessing(view), tree.statistics
-    fills = [math.nan] * len(columns) if stored is None else [column.mean for column in stored.columns]
-    described = []
-    for column, fill in zip(columns, fills, strict=True):
-        first = column.features[0] if column.features else column.missing
-        known = column.kind == "number" and statistics.lowest is not None and statistics.highest is not None
+    statistics, described = tree.statistics, []
+    for column in view.columns:
+        first = column.feature
+        ranges = (statistics.lowest, statistics.highest, statistics.whole) if column.kind == "number" else (None,) * 3
+        low, high, whole = (None if values is None else values[first].item() for values in ranges)
         described.append(
             {
                 "name": column.name,
                 "kind": column.kind,
                 "feature": first,
-                "categories": column.display_levels,
-                "fill": None if math.isnan(fill) else fill,
-                "missing": column.missing is not None,
-                "low": float(statistics.lowest[first]) if known and statistics.lowest is not None else None,
-                "high": float(statistics.highest[first]) if known and statistics.highest is not None else None,
-                "whole": bool(statistics.whole[first]) if known and statistics.whole is not None else False,
+                "categories": sanitize_names(column.categories),
+                "fill": column.fill,
+                "missing": column.missing,
+                "low": low,
+                "high": high,
+                "whole": bool(whole),
             }
         )
     return {
@@ -291,13 +283,5 @@ def collect_what_if(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, An
         "weight": pack(tree.weight, "float32"),
         "bias": pack(tree.bias, "float32"),
         "rows": pack(X, "float32"),
-        **{name: pack(part, "float64") for name, part in models.items()},
+        **{name: pack(part, "float64") for name, part in leaf_models.items()},
     }
-
-
-def _linear_models(tree: FlatTree) -> dict[str, npt.NDArray[np.float64]]:
-    """Return slopes and offsets of linear leaves; empty for constant ones."""
-    if tree.linear_weight is None or tree.linear_bias is None:
-        return {}
-    first = tree.structure.n_splits
-    return {"slopes": tree.linear_weight[first:], "offsets": tree.linear_bias[first:]}

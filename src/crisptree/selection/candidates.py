@@ -105,7 +105,7 @@ def try_scales(search: CandidateSearch) -> Candidates:
 
 def try_depths(search: CandidateSearch) -> Candidates:
     """Shallower trees with the best noise, down to a linear model of one split, and the full depth."""
-    lowest = max(1, math.ceil(math.log2(search.target.fewest_leaves)))
+    lowest = max(1, math.ceil(math.log2(search.target.min_leaves)))
     best = search.best.values
     for depth in sorted({lowest, *LOWER_DEPTHS[search.target.name, search.leaf_model]}):
         if (search.max_depth is None or depth < search.max_depth) and depth >= lowest:
@@ -118,7 +118,7 @@ def try_sparse_weights(search: CandidateSearch) -> Candidates:
     if not search.is_free("l1"):
         return
     depth, limit = SPARSE_DEPTH, search.max_depth
-    if search.target.name == "gaussians":
+    if search.target.is_regression:
         depth, limit = FIRST_DEPTH[search.leaf_model], search.best.values["max_depth"]
     depth = depth if limit is None else min(depth, limit)
     noise = {"input_noise": max(search.best.values.get("input_noise", 0.0), FALLBACKS["input_noise"])}
@@ -172,7 +172,7 @@ def try_thresholds_in_forest(search: CandidateSearch) -> Candidates:
 
 def has_mixtures(search: CandidateSearch) -> bool:
     """Return True if forests of hyperplanes and thresholds in turn are candidates: for regression only."""
-    is_regression = search.target.name == "gaussians" and search.leaf_model == "constant"
+    is_regression = search.target.is_regression and search.leaf_model == "constant"
     return is_regression and search.is_free("split") and search.parameters["n_estimators"] != 1
 
 
@@ -187,7 +187,7 @@ def try_finalists(search: CandidateSearch) -> Candidates:
 
     Thresholds gain more by further training rows than hyperplanes do.
     """
-    if search.target.name != "gaussians" or search.leaf_model != "constant" or not 1 < len(search.folds) < MAX_FOLDS:
+    if not search.target.is_regression or search.leaf_model != "constant" or not 1 < len(search.folds) < MAX_FOLDS:
         return
     finalists = find_finalists(search.trials)
     if len(finalists) > 1:

@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.forest import CrispForest
-from crisptree.inference.pruning import truncate
-from crisptree.inference.shrinkage import select_strength, shrink
+from crisptree.inference.pruning import select_strength, shrink, truncate
+from crisptree.inference.routing import CrispForest
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.linear_leaves import best_penalty, with_models
 from crisptree.learning.options import Spec
-from crisptree.learning.task import Part, Problem
+from crisptree.learning.task import RowSet, TrainingTask
 from crisptree.selection.candidates import (
     CART_OF_MIXTURES,
     FOREST_ROUNDS,
@@ -36,7 +35,7 @@ from crisptree.selection.trials import (
     select_cart,
     select_simplest,
 )
-from crisptree.targets import Gaussians
+from crisptree.targets import Target
 
 if TYPE_CHECKING:
     from crisptree.selection.search import CandidateSearch
@@ -67,7 +66,7 @@ MIN_ERRORS_OVER_REFERENCE = {"image": 2.0, "table": 1.0}
 differ between bootstraps. For images the reference has the first noise level, which is best in the mean of several
 seeds; for regression it is the mixture of thresholds with sharp hyperplanes, which is nowhere far from the best."""
 
-FitTrees = Callable[[Spec, Any, Problem, int], list[CrispTree]]
+FitTrees = Callable[[Spec, Any, TrainingTask, int], list[CrispTree]]
 """Fit the first trees of a forest: training options, max_features, rows and number of trees."""
 
 
@@ -108,8 +107,8 @@ class TreeEvaluator(Evaluator):
 
     def _score_postprocessed(self, values: dict[str, Any], trees: Sequence[FlatTree], folds: Sequence[Fold]) -> Trial:
         """Score regression trees as the fit would leave them: postprocessing may repair leaves that are too small."""
-        if folds[0].problem.target.name == "gaussians":
-            if self.parameters.get("leaves", "constant") == "constant":
+        if folds[0].problem.target.is_regression:
+            if self.parameters.get("leaf_model", "constant") == "constant":
                 trees = self._shrink(trees, folds)
             elif folds[0].problem.training.X.shape[1] <= MAX_FEATURES_FOR_LEAF_PENALTIES:
                 trees = self._refit_leaves(trees, folds)
@@ -152,7 +151,7 @@ class TreeEvaluator(Evaluator):
             # Linear leaves are shrunk by their penalty.
             values["shrinkage"] = 0.0 if leaf_model == "linear" else self._find_shrinkage(selected.trees, folds)
         if is_leaf_penalty_unresolved(self.parameters):
-            values["leaf_penalty"] = self._find_leaf_penalty(selected.trees, folds)
+            values["leaf_l2"] = self._find_leaf_penalty(selected.trees, folds)
         return values
 
     def _find_shrinkage(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> float:
@@ -183,8 +182,8 @@ def _as_flat(tree: CrispTree) -> FlatTree:
 def score_tree(tree: FlatTree, fold: Fold, n_jobs: int | None) -> Doubles:
     """Score every held-out row of a fold.  → (n,)"""
     rows, target = fold.held_out, fold.problem.target
-    predicted = target.answers(tree.scaled_values(route_rows(tree, rows.X, n_jobs), rows.X))
-    return np.asarray(target.agreement(predicted, rows.y), dtype=np.float64)
+    predicted = target.predict(tree.scaled_values(route_rows(tree, rows.X, n_jobs), rows.X))
+    return np.asarray(target.score_predictions(predicted, rows.y), dtype=np.float64)
 
 
 class EnsemblePredictions(NamedTuple):
@@ -200,16 +199,16 @@ class EnsemblePredictions(NamedTuple):
     n_trees: int
 
     @classmethod
-    def of(cls, trees: Sequence[CrispTree], rows: Part, n_jobs: int | None) -> EnsemblePredictions:
+    def of(cls, trees: Sequence[CrispTree], rows: RowSet, n_jobs: int | None) -> EnsemblePredictions:
         """Predict rows by every tree."""
-        predicted = [t.meaning.answers(t.leaf_values(route_rows(t, rows.X, n_jobs), rows.X)) for t in trees]
+        predicted = [t.target.predict(t.leaf_values(route_rows(t, rows.X, n_jobs), rows.X)) for t in trees]
         y = np.asarray(rows.y, dtype=np.float64)
         return cls(np.mean(predicted, axis=0), np.var(predicted, axis=0, ddof=1), y, len(trees))
 
-    def score(self, target: Gaussians, n_trees: float) -> Doubles:
+    def score(self, target: Target, n_trees: float) -> Doubles:
         """Extrapolate the score of every row to a number of trees.  (n,)"""
         gain = (self.variance * (1 / self.n_trees - 1 / n_trees)).mean(axis=-1)
-        return np.asarray(target.agreement(self.mean, self.y) + gain)
+        return np.asarray(target.score_predictions(self.mean, self.y) + gain)
 
     def mix_with(self, other: EnsemblePredictions) -> EnsemblePredictions:
         """Average two ensembles of as many trees; the variance is the mean of theirs."""
@@ -239,7 +238,7 @@ class ForestEvaluator(Evaluator):
         row_weights = np.concatenate([fold.held_out.weight for fold in folds])
         leaves = sum(tree.structure.n_leaves for trees in forests for tree in trees) / (len(folds) * TRIAL_TREES)
         predictions = None
-        if isinstance(folds[0].problem.target, Gaussians):
+        if folds[0].problem.target.is_regression:
             predictions = self._predict(forests, folds)
             scores = predictions.score(folds[0].problem.target, self.n_trees)
         else:
@@ -251,7 +250,7 @@ class ForestEvaluator(Evaluator):
         target, rows = fold.problem.target, fold.held_out
         probabilities = CrispForest.of(trees).values(rows.X, self.n_jobs)
         assert probabilities is not None
-        return np.asarray(target.agreement(target.answers(probabilities), rows.y), dtype=np.float64)
+        return np.asarray(target.score_predictions(target.predict(probabilities), rows.y), dtype=np.float64)
 
     def _predict(self, forests: Sequence[Sequence[CrispTree]], folds: Sequence[Fold]) -> EnsemblePredictions:
         """Predict the held-out rows of all folds."""
@@ -280,7 +279,6 @@ class ForestEvaluator(Evaluator):
         Their errors differ, so that their mean may be better than either. The best mixture and the reference, that of
         the sharpest hyperplanes, become trials; the reference is returned.
         """
-        assert isinstance(search.target, Gaussians)
         cart = next(
             trial for trial in search.trials if all(trial.values.get(k) == v for k, v in CART_OF_MIXTURES.items())
         )

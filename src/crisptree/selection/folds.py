@@ -13,8 +13,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from crisptree.data.rows import learn_scaling
-from crisptree.holdout import and_copies, hold_out, own_rows
-from crisptree.learning.task import Part, Problem
+from crisptree.learning.task import RowSet, TrainingTask
+from crisptree.targets.holdout import add_copies, find_originals, hold_out
 
 MIN_ROWS = 60
 """Nothing is selected on fewer rows."""
@@ -50,14 +50,14 @@ CART: dict[str, Callable[..., Any]] = {
 class Fold:
     """Rows to train on, and held-out rows to score on."""
 
-    problem: Problem
-    held_out: Part
+    problem: TrainingTask
+    held_out: RowSet
 
     def rescale(self, scale: str | None, n_jobs: int | None) -> Fold:
         """Return the same rows on another scale."""
         rows = self.problem.training
         scaling = learn_scaling(rows.X, rows.weight, scale, n_jobs)
-        return replace(self, problem=Problem(rows, scaling, self.problem.target))
+        return replace(self, problem=TrainingTask(rows, scaling, self.problem.target))
 
 
 def count_folds(n_rows: int, *, is_regression_tree: bool) -> int:
@@ -68,7 +68,7 @@ def count_folds(n_rows: int, *, is_regression_tree: bool) -> int:
 
 
 def make_folds(
-    problem: Problem,
+    problem: TrainingTask,
     seed: int,
     source: npt.NDArray[np.intp] | None = None,
     *,
@@ -79,7 +79,7 @@ def make_folds(
 
     Parameters
     ----------
-    problem : Problem
+    problem : TrainingTask
         All rows. Its validation rows, if there are enough, are the held-out rows of the only fold.
     seed : int
         Seed of the splits.
@@ -94,10 +94,10 @@ def make_folds(
     if problem.validation is not None and len(problem.validation.y) >= MIN_VALIDATION_ROWS:
         kept = _subsample(np.arange(len(part.y)), max_rows, seed)
         return [Fold(_take_problem(problem, kept), problem.validation)]
-    own = own_rows(len(part.y), source)
+    own = find_originals(len(part.y), source)
     strata = problem.target.strata(part.y)
     n_rows, counts = len(own), np.bincount(strata[own])
-    is_regression_tree = problem.target.name == "gaussians" and not is_ensemble
+    is_regression_tree = problem.target.is_regression and not is_ensemble
     n_folds = n_folds or count_folds(n_rows, is_regression_tree=is_regression_tree)
     counts = counts[counts > 0]
     if n_rows < MIN_ROWS or len(counts) < 2:
@@ -110,7 +110,7 @@ def make_folds(
         pairs = list(splitter(n_folds, shuffle=True, random_state=seed).split(own, strata[own]))
     folds = []
     for kept, held_out in pairs:
-        training = _subsample(and_copies(own[kept], source), max_rows, seed)
+        training = _subsample(add_copies(own[kept], source), max_rows, seed)
         scored = _subsample(own[held_out], max_rows, seed)
         folds.append(Fold(_take_problem(problem, training), _take(part, scored)))
     return folds
@@ -120,12 +120,12 @@ def _subsample(rows: Any, max_rows: int, seed: int) -> Any:
     return rows if len(rows) <= max_rows else np.sort(np.random.default_rng(seed).choice(rows, max_rows, replace=False))
 
 
-def _take_problem(problem: Problem, rows: Any) -> Problem:
-    return Problem(_take(problem.training, rows), problem.scaling, problem.target)
+def _take_problem(problem: TrainingTask, rows: Any) -> TrainingTask:
+    return TrainingTask(_take(problem.training, rows), problem.scaling, problem.target)
 
 
-def _take(part: Part, rows: Any) -> Part:
-    return Part(part.X[rows], part.y[rows], part.weight[rows])
+def _take(part: RowSet, rows: Any) -> RowSet:
+    return RowSet(part.X[rows], part.y[rows], part.weight[rows])
 
 
 def score_cart(folds: Sequence[Fold], max_depth: int | None, seed: int) -> float:
@@ -135,6 +135,6 @@ def score_cart(folds: Sequence[Fold], max_depth: int | None, seed: int) -> float
         rows, held_out, target = fold.problem.training, fold.held_out, fold.problem.target
         tree = CART[target.name](max_depth=max_depth, random_state=seed % 2**32)
         tree.fit(rows.X, rows.y, rows.weight)
-        scores.append(target.agreement(tree.predict(held_out.X).reshape(held_out.y.shape), held_out.y))
+        scores.append(target.score_predictions(tree.predict(held_out.X).reshape(held_out.y.shape), held_out.y))
         weights.append(held_out.weight)
     return float(np.average(np.concatenate(scores), weights=np.concatenate(weights)))

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from crisptree.inference.pruning import prune, select_alpha
-from crisptree.inference.shrinkage import select_strength, shrink
+from crisptree.inference.pruning import prune, select_alpha, select_strength, shrink
 from crisptree.inference.statistics import SomeTree
 
 if TYPE_CHECKING:
-    from crisptree.learning.task import Part, Problem
+    from crisptree.learning.task import RowSet, TrainingTask
 
 FALLBACKS: dict[str, Any] = {
     "split": "oblique",
@@ -45,7 +44,7 @@ def is_unresolved(parameters: Mapping[str, Any]) -> bool:
 
 def is_leaf_penalty_unresolved(parameters: Mapping[str, Any]) -> bool:
     """Return True if the penalty of linear leaves is to be selected."""
-    return parameters.get("leaves") == "linear" and is_auto(parameters, "leaf_penalty")
+    return parameters.get("leaf_model") == "linear" and is_auto(parameters, "leaf_l2")
 
 
 def has_candidates(parameters: Mapping[str, Any]) -> bool:
@@ -108,24 +107,24 @@ def apply_selected(
 
 def is_postprocessing_unresolved(parameters: Mapping[str, Any]) -> bool:
     """Return True if pruning or shrinkage is to be resolved on rows that did not train the tree."""
-    return "auto" in (parameters["prune"], parameters["shrinkage"])
+    return "auto" in (parameters["ccp_alpha"], parameters["shrinkage"])
 
 
 def disable_postprocessing(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a silent fit without pruning and shrinkage."""
-    return {**parameters, "prune": None, "shrinkage": 0.0, "callbacks": None, "verbose": False}
+    return {**parameters, "ccp_alpha": None, "shrinkage": 0.0, "callbacks": None, "verbose": False}
 
 
 def postprocess(tree: SomeTree, parameters: Mapping[str, Any]) -> SomeTree:
     """Prune a trained tree and shrink its leaf tables by resolved parameters."""
     prior = parameters["leaf_prior"]
-    if parameters["prune"] is not None:
-        tree = prune(tree, parameters["prune"], prior)
+    if parameters["ccp_alpha"] is not None:
+        tree = prune(tree, parameters["ccp_alpha"], prior)
     return shrink(tree, parameters["shrinkage"], prior)
 
 
 def resolve_postprocessing(
-    tree: SomeTree, parameters: Mapping[str, Any], problem: Problem, held_out: Part | None, mean_weight: float
+    tree: SomeTree, parameters: Mapping[str, Any], problem: TrainingTask, held_out: RowSet | None, mean_weight: float
 ) -> dict[str, Any]:
     """Resolve "auto" of pruning, then of shrinkage, on held-out rows; in a process group one process does it for all.
 
@@ -136,9 +135,9 @@ def resolve_postprocessing(
     def select() -> dict[str, Any]:
         assert held_out is not None
         rows = (held_out.X, held_out.y, held_out.weight)
-        selected = {name: parameters[name] for name in ("prune", "shrinkage")}
-        if selected["prune"] == "auto":
-            selected["prune"] = select_alpha(tree, *rows, n_jobs=n_jobs)
+        selected = {name: parameters[name] for name in ("ccp_alpha", "shrinkage")}
+        if selected["ccp_alpha"] == "auto":
+            selected["ccp_alpha"] = select_alpha(tree, *rows, n_jobs=n_jobs)
         if selected["shrinkage"] == "auto":
             pruned = postprocess(tree, {**parameters, **selected, "shrinkage": 0.0})
             strength = select_strength([(pruned, rows)], prior, mean_weight, n_jobs)

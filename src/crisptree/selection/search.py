@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.learning.options import Plan, Spec
-from crisptree.learning.task import Problem
+from crisptree.learning.task import TrainingTask
 from crisptree.selection.candidates import FIRST_DEPTH, IMAGE_ROUNDS
 from crisptree.selection.evaluators import Evaluator
 from crisptree.selection.folds import Fold, make_folds
@@ -39,7 +39,7 @@ training can empty leaves of a regression tree, so short trials overestimate it.
 ALWAYS_FREE = ("max_depth", "min_samples_leaf", "finetune_epochs")
 """Parameters that candidates may set although a number is given, as an upper bound or for thresholds."""
 
-Listener = Callable[[Trial], None]
+EpochCallback = Callable[[Trial], None]
 
 
 class Resolution(NamedTuple):
@@ -51,22 +51,22 @@ class Resolution(NamedTuple):
 
 
 @contextmanager
-def ignore_trials() -> Iterator[Listener]:
+def ignore_trials() -> Iterator[EpochCallback]:
     """Provide a listener that does nothing."""
     yield lambda trial: None
 
 
 def resolve(
     parameters: Mapping[str, Any],
-    problem: Problem,
+    problem: TrainingTask,
     evaluator: Evaluator,
     seed: int,
     *,
     image_shape: tuple[int, ...] | None = None,
     source: npt.NDArray[np.intp] | None = None,
-    load_rows: Callable[[], Problem | None] | None = None,
+    load_rows: Callable[[], TrainingTask | None] | None = None,
     previous: Mapping[str, Any] | None = None,
-    listen: Callable[[], AbstractContextManager[Listener]] = ignore_trials,
+    listen: Callable[[], AbstractContextManager[EpochCallback]] = ignore_trials,
 ) -> Resolution:
     """Resolve "auto": by candidates that are compared on held-out rows, else by fallbacks.
 
@@ -74,7 +74,7 @@ def resolve(
     ----------
     parameters : mapping
         Those of the estimator.
-    problem : Problem
+    problem : TrainingTask
         The rows of the fit; where it has validation rows, candidates are scored on these.
     evaluator : Evaluator
         Trains and scores a candidate.
@@ -116,12 +116,12 @@ class CandidateSearch:
     def __init__(
         self,
         parameters: Mapping[str, Any],
-        problem: Problem,
+        problem: TrainingTask,
         evaluator: Evaluator,
         image_shape: tuple[int, ...] | None,
         seed: int,
         source: npt.NDArray[np.intp] | None = None,
-        on_trial: Listener = lambda trial: None,
+        on_trial: EpochCallback = lambda trial: None,
     ) -> None:
         self.has_free_depth = is_auto(parameters, "max_depth")
         self.parameters = resolve_depth(parameters, problem.target.name)
@@ -129,7 +129,7 @@ class CandidateSearch:
         self.seed, self.source, self.on_trial = seed, source, on_trial
         self.target, self.is_sparse = problem.target, problem.is_sparse
         self.max_depth: int | None = self.parameters["max_depth"]
-        self.leaf_model: str = parameters.get("leaves", "constant")
+        self.leaf_model: str = parameters.get("leaf_model", "constant")
         self.scale = resolve_scale(parameters, image_shape, is_sparse=self.is_sparse)
         self.folds = make_folds(problem, seed, source, is_ensemble=evaluator.is_ensemble)
         self.rescaled: dict[str | None, list[Fold]] = {}
@@ -187,7 +187,7 @@ class CandidateSearch:
     @property
     def first_depth(self) -> int | None:
         """Depth at which noise levels are compared: less than the full one only for regression trees on tables."""
-        if self.target.name != "gaussians" or self.image_shape is not None or self.evaluator.is_ensemble:
+        if not self.target.is_regression or self.image_shape is not None or self.evaluator.is_ensemble:
             return self.max_depth
         depth = FIRST_DEPTH[self.leaf_model]
         return depth if self.max_depth is None else min(depth, self.max_depth)
@@ -201,12 +201,12 @@ class CandidateSearch:
             self.rescaled[scale] = [fold.rescale(scale, self.parameters["n_jobs"]) for fold in self.folds]
         return self.rescaled[scale]
 
-    def make_spec(self, values: Mapping[str, Any], problem: Problem) -> Spec:
+    def make_spec(self, values: Mapping[str, Any], problem: TrainingTask) -> Spec:
         """Return the training options of a candidate: those of a fit, in fewer epochs unless rows are few."""
         parameters = apply_selected(self.parameters, values, self.image_shape, is_sparse=self.is_sparse)
         spec = Spec.of(
             parameters | {"max_depth": values["max_depth"], "early_stopping": False},
-            reach=problem.reach,
+            input_norm=problem.input_norm,
             mean_weight=problem.mean_weight,
             n_rows=problem.n_rows,
             image_shape=self.image_shape,

@@ -1,16 +1,14 @@
-"""What a leaf predicts. A new kind of y is one file here and one line in ``TARGETS``.
+"""Everything that depends on y. A new target is one class in one module here, and one line in ``TARGETS``.
 
-``base`` is the contract, ``classes`` the paper's: a leaf is a distribution over classes. ``soft_classes`` trains the
-same leaves on probabilities instead of labels, and ``gaussians`` leaves that are normal distributions of numbers.
-Nothing here imports torch at the top: training hands tensors to the same object that a loaded model asks with arrays.
+``base`` is the interface, ``classification`` the paper's target and its training on soft labels, ``regression`` the
+other. torch and scikit-learn are imported where they are called: a loaded model predicts without torch.
 """
 
 from crisptree.targets.base import EStep, Target, gain
-from crisptree.targets.classes import Classes
-from crisptree.targets.gaussians import Gaussians
-from crisptree.targets.soft_classes import SoftClasses
+from crisptree.targets.classification import Classes, SoftClasses
+from crisptree.targets.regression import Gaussians
 
 TARGETS: dict[str, type[Target]] = {"classes": Classes, "gaussians": Gaussians}
-"""By the name that a model file gives."""
+"""By their names in model files."""
 
 __all__ = ["TARGETS", "Classes", "EStep", "Gaussians", "SoftClasses", "Target", "gain"]

@@ -1,25 +1,48 @@
-"""Class labels and probabilities of classes: validation, encoding, class weights."""
+"""Classification: labels or probabilities of classes, and leaves that are class distributions, as in the paper."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
-from crisptree.targets.base import Target
-from crisptree.targets.classes import Classes
-from crisptree.targets.encoding import EncodedTarget, Reduction, Rows, TargetEncoding, TargetInput, TargetStatistics
-from crisptree.targets.labels import check_present, class_numbers, label_type
-from crisptree.targets.soft_classes import SoftClasses
-from crisptree.targets.weights import check_some_weight, check_total_weight, class_factors, sum_weights, weigh_classes
+from crisptree.equations.gain import entropy
+from crisptree.targets.base import (
+    EncodedTarget,
+    EStep,
+    Reduction,
+    Rows,
+    Target,
+    TargetEncoding,
+    TargetInput,
+    TargetStatistics,
+)
+from crisptree.targets.labels import (
+    check_present,
+    check_some_weight,
+    check_total_weight,
+    class_factors,
+    class_numbers,
+    label_type,
+    sum_weights,
+    weigh_classes,
+)
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+SMALLEST_PROBABILITY = 1e-8
+"""No entry of a leaf table falls below this: a class of probability zero in every leaf would leave its samples
+without any responsible leaf (0/0), and a leaf could never take a class back."""
+
+SMALLEST_JUDGED = 1e-15
+"""A class of probability zero counts as this in a log loss that must stay finite."""
 
 MAX_FLOAT_CLASS = 2.0**63
 """Floats of at least this are no whole numbers of 64 bits, which classes must be."""
@@ -33,11 +56,195 @@ HARD_LABELS_ONLY = {"grow": ("axis_aligned", "random", "oc1", "co2"), "algorithm
 """What counts rows by class, and cannot be trained on probabilities."""
 
 
+@dataclass(frozen=True)
+class Classes(Target):
+    """y_n is the index of a class, a leaf a distribution π_ℓ over classes; statistics are class counts.
+
+    Examples
+    --------
+    >>> import torch
+    >>> two = Classes(2)
+    >>> h, y = torch.tensor([[0.25, 0.75], [1.0, 0.0]]), torch.tensor([1, 0])
+    >>> two.statistics(h, y).tolist()
+    [[1.0, 0.25], [0.0, 0.75]]
+    """
+
+    name: ClassVar[str] = "classes"
+
+    @property
+    def n_classes(self) -> int:
+        return self.n_values
+
+    def conform(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Replace probabilities by the most probable class."""
+        return y if y.ndim == 1 else y.argmax(axis=1)
+
+    def evidence(self, tables: Tensor, y: Tensor, node: Tensor | None = None) -> Tensor:
+        """log π_ℓ(y_n).  (n, n_leaves)"""
+        return tables.log().T[self._column(y, node)]
+
+    def statistics(self, responsibilities: Tensor, y: Tensor, node: Tensor | None = None, n_nodes: int = 1) -> Tensor:
+        """Σ_n 1(y_n = k) h_{n,ℓ}, where h may carry sample weights.  (n_leaves, n_nodes · n_classes)"""
+        counts = responsibilities.new_zeros(n_nodes * self.n_values, responsibilities.shape[1])
+        return counts.index_add_(0, self._column(y, node), responsibilities).T
+
+    def _column(self, y: Any, node: Any) -> Any:
+        return y if node is None else node * self.n_values + y
+
+    def update(self, statistics: Tensor, previous: Tensor, prior: float = 0.0) -> Tensor:
+        """π_ℓ(k) = (c_{ℓ,k} + α) / Σ_k' (c_{ℓ,k'} + α) with a Dirichlet prior α; no exact zeros."""
+        raised = statistics + prior
+        occupied = statistics.sum(dim=1, keepdim=True) > 0
+        tables = (raised / raised.sum(dim=1, keepdim=True)).where(occupied, previous).clamp_min(SMALLEST_PROBABILITY)
+        return tables / tables.sum(dim=1, keepdim=True)
+
+    def random_tables(self, n: int, generator: Generator) -> Tensor:
+        """Uniformly random entries, normalised."""
+        import torch
+
+        raw = 1 - torch.rand(n, self.n_values, generator=generator)  # in (0, 1]: no table starts with a zero
+        return raw / raw.sum(dim=1, keepdim=True)
+
+    def tally(self, y: Any, weight: Any, node: Any, n_nodes: int) -> Any:
+        """Counts of classes."""
+        column = self._column(y, node)
+        if isinstance(weight, np.ndarray):
+            return np.bincount(column, weight, n_nodes * self.n_values).reshape(n_nodes, self.n_values)
+        if weight.dim() == 2 and weight.shape[1] > 1:
+            counts = weight.new_zeros(n_nodes * self.n_values, weight.shape[1]).index_add_(0, column, weight)
+            return counts.reshape(n_nodes, self.n_values, -1).transpose(1, 2)
+        # torch adds numbers many times quicker than rows of one number
+        counts = weight.new_zeros(n_nodes * self.n_values).index_add_(0, column, weight.reshape(-1))
+        return counts.reshape(n_nodes, *[1] * (weight.dim() - 1), self.n_values)
+
+    def score_predictions(self, predicted: Any, y: Any) -> Any:
+        """1 where the class is the row's, 0 elsewhere: the mean is the accuracy."""
+        return predicted == y
+
+    def loss(self, tables: Doubles, statistics: Doubles) -> float:
+        """The log loss."""
+        return float(-(statistics * np.log(np.maximum(tables, SMALLEST_JUDGED))).sum())
+
+    def weight(self, statistics: Doubles) -> Doubles:
+        return np.asarray(statistics.sum(axis=-1))
+
+    def impurity(self, statistics: Doubles) -> Doubles:
+        """N · H: the rows' number times the entropy of their classes."""
+        return self.weight(statistics) * entropy(statistics)
+
+    def is_mixed(self, statistics: Doubles) -> npt.NDArray[np.bool_]:
+        return np.asarray((statistics > 0).sum(axis=-1) > 1)
+
+    def tables(self, statistics: Doubles, prior: float = 0.0) -> Doubles:
+        """Class frequencies with a Dirichlet prior; all zeros where there is nothing at all."""
+        raised = statistics + prior
+        return raised / np.maximum(raised.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+
+    def predict(self, tables: Any) -> Any:
+        """The index of the most frequent class."""
+        return tables.argmax(1)
+
+    def sum_scores(self, tables: Doubles, statistics: Doubles) -> Doubles:
+        """Weight of the rows of the predicted class."""
+        return statistics[np.arange(len(tables)), self.predict(tables)]
+
+    def independent_outputs(self, tables: Doubles) -> Doubles:
+        """The probabilities of all classes but the first."""
+        return tables[:, 1:]
+
+    def check(self, tables: Doubles) -> str | None:
+        if (tables < 0).any() or not np.allclose(tables.sum(axis=1), 1, atol=1e-4):
+            return "not probabilities"
+        return None
+
+
+@dataclass(frozen=True)
+class SoftClasses(Classes):
+    """y_n are probabilities P_{n,k} of all classes: a row stands for one row of each class, with that weight.
+
+    Tables and statistics are those of ``Classes``, whose name trees and files give their target.
+
+    Examples
+    --------
+    >>> import torch
+    >>> paths, P = torch.tensor([[0.5, 0.5]]), torch.tensor([[0.25, 0.75]])
+    >>> tables = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    >>> SoftClasses(2).e_step(paths.log(), tables, P, torch.ones(1)).responsibilities.tolist()
+    [[0.25, 0.75]]
+    """
+
+    has_axis_splits: ClassVar[bool] = False
+
+    @property
+    def hard(self) -> Classes:
+        return Classes(self.n_values)
+
+    def conform(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Replace labels by probabilities of 0 and 1."""
+        return y if y.ndim == 2 else np.asarray(np.eye(self.n_values)[y])
+
+    def evidence(self, tables: Tensor, y: Tensor, node: Tensor | None = None) -> Tensor:
+        """Σ_k P_{n,k} log π_ℓ(k), as if the K rows had to share a leaf; the E-step lets each have its own."""
+        leaves = self._leaves(tables, node).log()
+        return (y.to(leaves)[:, None] @ leaves.mT)[:, 0]
+
+    def e_step(
+        self,
+        log_paths: Tensor,
+        tables: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        node: Tensor | None = None,
+        n_nodes: int = 1,
+    ) -> EStep:
+        """The E-step of K rows, summed over them; see ``equations.soft_labels``."""
+        from crisptree.equations import soft_labels
+
+        leaves, labels, paths = self._leaves(tables, node), y.to(log_paths), log_paths.exp()
+        probabilities = soft_labels.class_probabilities(paths, leaves)
+        ratios = soft_labels.label_ratios(labels, probabilities)
+        visits = self.statistics(paths * weight[:, None], ratios, node, n_nodes)
+        return EStep(
+            soft_labels.responsibilities(paths, leaves, ratios),
+            soft_labels.leaf_counts(tables, visits),
+            soft_labels.log_likelihoods(probabilities, labels),
+        )
+
+    def _leaves(self, tables: Tensor, node: Tensor | None) -> Tensor:
+        """(n_leaves, n_classes), or those of every row's own node: (n, n_leaves, n_classes)"""
+        if node is None:
+            return tables
+        return tables.reshape(len(tables), -1, self.n_values).transpose(0, 1)[node]
+
+    def statistics(self, responsibilities: Tensor, y: Tensor, node: Tensor | None = None, n_nodes: int = 1) -> Tensor:
+        """Σ_n h_{n,ℓ} P_{n,k}, where all classes of a row share its h.  (n_leaves, n_nodes · n_classes)"""
+        if node is None:
+            return responsibilities.T @ y.to(responsibilities)
+        counts = self.tally(y, responsibilities, node, n_nodes)
+        return counts.transpose(0, 1).reshape(responsibilities.shape[1], -1)
+
+    def tally(self, y: Any, weight: Any, node: Any, n_nodes: int) -> Any:
+        """Sums of the probabilities."""
+        if isinstance(weight, np.ndarray):
+            return np.stack([np.bincount(node, weight * column, n_nodes) for column in y.T], axis=1)
+        each = weight[..., None] * y.to(weight).reshape(len(y), *[1] * (weight.dim() - 1), self.n_values)
+        return weight.new_zeros(n_nodes, *each.shape[1:]).index_add_(0, node, each)
+
+    def strata(self, y: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The most probable class."""
+        return y.argmax(axis=1)
+
+    def score(self, tables: Tensor, leaf: Tensor, y: Tensor) -> Tensor:
+        """The row's probability of the leaf's prediction: the mean is the expected accuracy."""
+        return y.gather(1, tables.argmax(dim=1)[leaf][:, None])[:, 0]
+
+
 @dataclass(frozen=True, eq=False)
 class Probabilities:
     """A matrix of probabilities with the class of every column, for callers without a table.
 
-    ``source`` says which row a row is a copy of: a row and its copies never validate a tree that one of them trained.
+    ``source`` is the row that each row is a copy of: a row and its copies never validate a tree that one of them
+    trained.
     """
 
     values: Doubles
@@ -54,14 +261,10 @@ class Probabilities:
 
 @dataclass(frozen=True, eq=False)
 class ClassEncoding(TargetEncoding):
-    """The classes of a fit.
+    """The classes of a fit: sorted labels of the training rows.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Sorted labels of the rows that train.
-    labels, factors : ndarray of shape (n_labels,), optional
-        All labels that rows have, and the factor on the weights of each; a label of factor 0 is no class.
+    ``labels`` (n_labels,) are all labels of rows, and ``factors`` those on their weights; a label of factor 0 is no
+    class.
     """
 
     classes: npt.NDArray[Any]
@@ -98,7 +301,7 @@ class ClassEncoding(TargetEncoding):
         given: TargetInput,
         y: npt.NDArray[Any],
         weight: Doubles,
-        parameters: Any,
+        parameters: Mapping[str, Any],
         earlier: Self | None = None,
         *,
         is_part: bool = False,
@@ -110,7 +313,7 @@ class ClassEncoding(TargetEncoding):
             classes, y = sort_probabilities(y, given.classes)
             if y.ndim == 2:
                 check_soft_parameters(parameters)
-        weight = weigh_classes(parameters.class_weight, y, weight)
+        weight = weigh_classes(parameters["class_weight"], y, weight)
         kept = check_some_weight(weight)
         if not kept.all():
             y, weight = y[kept], weight[kept]
@@ -121,33 +324,35 @@ class ClassEncoding(TargetEncoding):
         else:
             label_type(classes)
             numbers = y if y.ndim == 2 else class_numbers(y, classes)
-        found = cls(classes)
+        encoding = cls(classes)
         if earlier is not None and is_part:
-            found, numbers = found.extended(numbers, earlier.classes)
+            encoding, numbers = encoding.extended(numbers, earlier.classes)
         elif earlier is not None and not np.array_equal(earlier.classes, classes):
             raise ValueError(
                 f"`warm_start` must go on with the same classes; the tree knows {earlier.classes.tolist()} and y has "
                 f"{classes.tolist()}. Use a new estimator for other data."
             )
-        return EncodedTarget(found, numbers, weight, kept)
+        return EncodedTarget(encoding, numbers, weight, kept)
 
     def extended(self, numbers: npt.NDArray[Any], classes: npt.NDArray[Any]) -> tuple[Self, npt.NDArray[Any]]:
-        """The encoding of more classes, and encoded y by it."""
+        """Return the encoding of more classes, and encoded y by it."""
         if numbers.ndim != 1:
             raise ValueError("y must be class labels here, (n_samples,); got probabilities. Use fit.")
-        places = class_numbers(self.classes, classes)
-        if (places < 0).any():
-            unknown = self.classes[places < 0].tolist()
+        indices = class_numbers(self.classes, classes)
+        if (indices < 0).any():
+            unknown = self.classes[indices < 0].tolist()
             raise ValueError(
                 f"y must be among the training classes {classes.tolist()}; got {unknown} too. Name all classes in "
                 "the first call of partial_fit, or leave those rows out."
             )
-        return type(self)(classes), places[numbers]
+        return type(self)(classes), indices[numbers]
 
     def encode_validation(self, y: Any, name: str | None = None, *, may_be_soft: bool = False) -> npt.NDArray[Any]:
         name = name or "validation labels"
         if may_be_soft and is_probabilities(y):
             return self._ordered_probabilities(y, name)
+        from sklearn.utils.validation import column_or_1d
+
         y = column_or_1d(y)
         numbers = class_numbers(y, self.classes)
         unknown = list(dict.fromkeys(y[numbers < 0].tolist()))
@@ -159,18 +364,18 @@ class ClassEncoding(TargetEncoding):
         return numbers
 
     def _ordered_probabilities(self, y: Any, name: str) -> Doubles:
-        """Check probabilities with a column for each of the classes: a table's by name, a plain matrix's in order."""
+        """Check probabilities with a column for each class: a table's by name, a plain matrix's in order."""
         classes = self.classes
         columns = column_classes(y) if hasattr(y, "columns") else classes
         values = np.asarray(y)
-        places = {label: place for place, label in enumerate(columns.tolist())}
-        if values.shape[1] != len(classes) or places.keys() != set(classes.tolist()):
+        positions = {label: node for node, label in enumerate(columns.tolist())}
+        if values.shape[1] != len(classes) or positions.keys() != set(classes.tolist()):
             came = columns.tolist() if hasattr(y, "columns") else f"{values.shape[1]} columns"
             raise ValueError(
                 f"{name} as a matrix must have a column for each of the training classes {classes.tolist()}; got "
                 f"{came}."
             )
-        return check_probabilities(values[:, [places[label] for label in classes.tolist()]], name)
+        return check_probabilities(values[:, [positions[label] for label in classes.tolist()]], name)
 
     @classmethod
     def statistics(cls, parameters: Mapping[str, Any]) -> ClassCounts:
@@ -194,7 +399,7 @@ class ClassEncoding(TargetEncoding):
         return class_numbers(y, self.labels) if len(y) else np.zeros(0, dtype=np.int64)
 
     def weighted(self, totals: Doubles, class_weight: Any) -> Self:
-        """The encoding with the factors of ``class_weight``, from the weight of the rows of each label."""
+        """Return the encoding with the factors of ``class_weight``, from the total weight of each label."""
         assert self.labels is not None
         with np.errstate(over="ignore", invalid="ignore"):
             factors = class_factors(class_weight, self.labels, totals)
@@ -215,7 +420,7 @@ class ClassEncoding(TargetEncoding):
 
 
 class ClassCounts(TargetStatistics):
-    """Rows and weights of every label."""
+    """Number and weight of the rows of every label."""
 
     def __init__(self, class_weight: Any) -> None:
         self.class_weight = class_weight
@@ -264,7 +469,9 @@ class ClassCounts(TargetStatistics):
 
 
 def check_classes(y: npt.NDArray[Any]) -> None:
-    """Refuse what is no class: floats with fractions or beyond 64 bits, or values of types that do not go together."""
+    """Refuse floats with fractions or beyond 64 bits, and values of mixed types."""
+    from sklearn.utils.multiclass import check_classification_targets
+
     if y.ndim == 1 and y.dtype.kind == "f" and (np.abs(y) >= MAX_FLOAT_CLASS).any():
         row = int((np.abs(y) >= MAX_FLOAT_CLASS).argmax())
         raise ValueError(
@@ -291,7 +498,7 @@ def check_classes(y: npt.NDArray[Any]) -> None:
 
 
 def is_probabilities(y: Any) -> bool:
-    """Whether y is a matrix of floats with several columns; whole numbers and booleans are no probabilities."""
+    """True for a matrix of floats with several columns; whole numbers and booleans are no probabilities."""
     if isinstance(y, list | tuple):
         # Only rows of numbers may be made an array: other lists are labels, whatever they hold.
         if not (len(y) and isinstance(y[0], list | tuple | np.ndarray)):
@@ -305,22 +512,22 @@ def is_probabilities(y: Any) -> bool:
 
 
 def column_classes(y: Any) -> npt.NDArray[Any]:
-    """The classes of the columns: their names in a table, 0, 1, … in a plain matrix."""
+    """Return the classes of the columns: their names in a table, 0, 1, … in a plain matrix."""
     columns = getattr(y, "columns", None)
     return np.arange(np.shape(y)[1]) if columns is None else np.asarray(columns)
 
 
-def check_soft_parameters(parameters: Any) -> None:
+def check_soft_parameters(parameters: Mapping[str, Any]) -> None:
     """Refuse parameters that need one label per row."""
-    if parameters.class_weight is not None:
+    if parameters["class_weight"] is not None:
         raise ValueError(
-            f"`class_weight` must be None where y are probabilities; got {parameters.class_weight!r}. Weigh rows by "
+            f"`class_weight` must be None where y are probabilities; got {parameters['class_weight']!r}. Weigh rows by "
             "sample_weight, or give one label per row, such as y.argmax(axis=1)."
         )
     for name, values in HARD_LABELS_ONLY.items():
-        if getattr(parameters, name) in values:
+        if parameters[name] in values:
             raise ValueError(
-                f"y must be one label per row for {name}={getattr(parameters, name)!r}, which counts rows by class; "
+                f"y must be one label per row for {name}={parameters[name]!r}, which counts rows by class; "
                 "got probabilities. Give y.argmax(axis=1), or train by 'em' or 'likelihood'."
             )
 
@@ -344,9 +551,9 @@ def check_probabilities(y: npt.NDArray[Any], name: str = "y") -> Doubles:
 
 
 def sort_probabilities(y: npt.NDArray[Any], columns: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Sort the classes of the columns, and check probabilities in their order; labels where every row is certain.
+    """Sort the classes of the columns and check probabilities in their order; return labels if every row is certain.
 
-    Certain rows are plain labels, which everything else trains on too, and faster.
+    Everything else trains on labels too, and faster.
     """
     try:
         classes, order = np.unique(columns, return_index=True)
@@ -360,5 +567,5 @@ def sort_probabilities(y: npt.NDArray[Any], columns: npt.NDArray[Any]) -> tuple[
 
 
 def one_hot(numbers: Integers, n_classes: int) -> Doubles:
-    """Class numbers as probabilities.  (n,) → (n, n_classes)"""
+    """Encode class indices as probabilities.  (n,) → (n, n_classes)"""
     return np.asarray(np.eye(n_classes)[numbers])

@@ -1,26 +1,39 @@
-"""Regression targets: validation, and the scale on which they are trained."""
+"""Regression: validation and scaling of y, and leaves that are normal distributions of every output."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_array
 
-from crisptree.targets.base import Target
-from crisptree.targets.encoding import EncodedTarget, Reduction, Rows, TargetEncoding, TargetInput, TargetStatistics
-from crisptree.targets.gaussians import Gaussians
-from crisptree.targets.labels import as_array, check_present
-from crisptree.targets.weights import check_some_weight, check_total_weight, sum_weights
+from crisptree.targets.base import (
+    EncodedTarget,
+    Reduction,
+    Rows,
+    Target,
+    TargetEncoding,
+    TargetInput,
+    TargetStatistics,
+)
+from crisptree.targets.holdout import quantile_strata
+from crisptree.targets.labels import as_array, check_present, check_some_weight, check_total_weight, sum_weights
 from crisptree.tensors import detach
 
 if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
     from crisptree.inference.statistics import SomeTree
 
 Doubles = npt.NDArray[np.float64]
+
+SAME = 1e-12
+"""Rows whose variance is below this share of that of all rows differ by rounding only."""
+
+MEMBERS_AT_ONCE = 2**26
+"""Places times rows that are written down at once where sums are products; see ``sums_by_products``."""
 
 ROUNDING_SHARE = 1e-12
 """A spread below this share of the mean is rounding."""
@@ -32,12 +45,185 @@ MAX_SCALED = 1e15
 """Standard deviations from the mean; further away, sums of squares overflow in single precision."""
 
 
+@dataclass(frozen=True)
+class Gaussians(Target):
+    """y_n are outputs (n, n_outputs), scaled to mean 0 and variance 1; a leaf holds independent normal distributions.
+
+    A table is the means and then the variances; statistics are (Σ w, Σ w y, Σ w y²), precise because y is centred.
+
+    Examples
+    --------
+    >>> import torch
+    >>> one = Gaussians(2)
+    >>> h, y = torch.tensor([[0.5], [0.5]]), torch.tensor([[-1.0], [1.0]])
+    >>> one.statistics(h, y).tolist()
+    [[1.0, 0.0, 1.0]]
+    """
+
+    name: ClassVar[str] = "gaussians"
+    is_regression: ClassVar[bool] = True
+    starts_at_node: ClassVar[bool] = True
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs of a row."""
+        return self.n_values // 2
+
+    @property
+    def n_statistics(self) -> int:
+        return 1 + self.n_values
+
+    @property
+    def min_leaves(self) -> int:
+        return 2
+
+    def evidence(self, tables: Tensor, y: Tensor, node: Tensor | None = None) -> Tensor:
+        """log N(y_n; m_ℓ, v_ℓ), at most ``DEEPEST_DOUBT`` below the highest of a row.  (n, n_leaves)"""
+        from crisptree.equations.gaussian import DEEPEST_DOUBT, log_densities
+
+        parts = tables.reshape(len(tables), -1, 2, self.n_outputs)
+        leaves = parts[:, 0] if node is None else parts[:, node].transpose(0, 1)
+        logs = log_densities(y.to(tables)[:, None], leaves[..., 0, :], leaves[..., 1, :])
+        return logs.maximum(logs.max(dim=1, keepdim=True).values - DEEPEST_DOUBT)
+
+    def statistics(self, responsibilities: Tensor, y: Tensor, node: Tensor | None = None, n_nodes: int = 1) -> Tensor:
+        each = self._each(y.to(responsibilities))
+        if node is None:
+            return responsibilities.T @ each
+        sums = self._sums(each, responsibilities, node, n_nodes)
+        return sums.transpose(0, 1).reshape(responsibilities.shape[1], -1)
+
+    def update(self, statistics: Tensor, previous: Tensor, prior: float = 0.0) -> Tensor:
+        """m_ℓ = Σ h y / Σ h, v_ℓ = Σ h y² / Σ h − m_ℓ², with a lower bound on the variance."""
+        import torch
+
+        from crisptree.equations.gaussian import SMALLEST_VARIANCE, mean_and_variance
+
+        mean, variance = mean_and_variance(*self._parts(statistics.double()), prior)
+        tables = torch.cat([mean, variance.clamp_min(SMALLEST_VARIANCE)], dim=1)
+        return tables.to(previous).where(statistics[:, :1] > 0, previous)
+
+    def pool_variances(self, tables: Tensor, statistics: Tensor) -> Tensor:
+        """Average every variance with the pooled one; see ``equations.gaussian``."""
+        import torch
+
+        from crisptree.equations.gaussian import pooled_variance
+
+        mean, variance = tables[..., : self.n_outputs], tables[..., self.n_outputs :]
+        return torch.cat([mean, pooled_variance(variance, statistics[..., :1].to(tables))], dim=-1)
+
+    def random_tables(self, n: int, generator: Generator) -> Tensor:
+        """Standard normal means and unit variances."""
+        import torch
+
+        mean = torch.randn(n, self.n_outputs, generator=generator)
+        return torch.cat([mean, torch.ones_like(mean)], dim=1)
+
+    def stump_tables(self, tables: Tensor, statistics: Tensor) -> Tensor:
+        """Place the two means one standard deviation from the mean of the stump's rows, in a random direction."""
+        import torch
+
+        from crisptree.equations.gaussian import SMALLEST_VARIANCE, mean_and_variance
+
+        mean, variance = mean_and_variance(*self._parts(statistics.double()), 0.0)
+        variance = variance.clamp_min(SMALLEST_VARIANCE)
+        apart = tables[1, :, : self.n_outputs] - tables[0, :, : self.n_outputs]
+        apart = apart / apart.square().mean(dim=1, keepdim=True).sqrt().clamp_min(1e-30)
+        away = apart.to(variance) * variance.sqrt()
+        return torch.stack([torch.cat([mean + side * away, variance], dim=1) for side in (-1, 1)]).to(tables)
+
+    def tally(self, y: Any, weight: Any, node: Any, n_nodes: int) -> Any:
+        """Sums of 1, y and y²."""
+        if isinstance(weight, np.ndarray):
+            each = weight[:, None] * self._each(y)
+            return np.stack([np.bincount(node, column, n_nodes) for column in each.T], axis=1)
+        return self._sums(self._each(y.to(weight)), weight, node, n_nodes)
+
+    def _sums(self, each: Tensor, weight: Tensor, node: Tensor, n_nodes: int) -> Tensor:
+        """(b, n_statistics), (b, …), (b,) → (n_nodes, …, n_statistics)"""
+        weighted = weight[..., None] * each.reshape(len(each), *[1] * (weight.dim() - 1), self.n_statistics)
+        if weight.is_cuda:
+            return sums_by_products(weighted, node, n_nodes)
+        return weight.new_zeros(n_nodes, *weighted.shape[1:]).index_add_(0, node, weighted)
+
+    def _each(self, y: Any) -> Any:
+        """Statistics of single rows: 1, y and y².  (b, n_outputs) → (b, n_statistics)"""
+        if isinstance(y, np.ndarray):
+            return np.concatenate([np.ones((len(y), 1)), y, y * y], axis=1)
+        import torch
+
+        return torch.cat([torch.ones_like(y[:, :1]), y, y * y], dim=1)
+
+    def _parts(self, statistics: Any) -> tuple[Any, Any, Any]:
+        k = self.n_outputs
+        return statistics[..., :1], statistics[..., 1 : k + 1], statistics[..., k + 1 :]
+
+    def score_predictions(self, predicted: Any, y: Any) -> Any:
+        """1 − the squared error, averaged over outputs: as y has variance 1, the mean is about R²."""
+        return 1 - ((predicted - y) ** 2).mean(-1)
+
+    def loss(self, tables: Doubles, statistics: Doubles) -> float:
+        """The squared error."""
+        from crisptree.equations.gaussian import squared_error
+
+        return float(squared_error(*self._parts(statistics), tables[:, : self.n_outputs]).sum())
+
+    def strata(self, y: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Quantile bins of the first output."""
+        return quantile_strata(y[:, 0])
+
+    def weight(self, statistics: Doubles) -> Doubles:
+        return statistics[..., 0]
+
+    def impurity(self, statistics: Doubles) -> Doubles:
+        """N times the variance, averaged over outputs: the squared error of the best constant."""
+        weight, sums, squares = self._parts(statistics)
+        within = squares - sums * sums / np.maximum(weight, np.finfo(float).tiny)
+        return np.asarray(np.maximum(within, 0.0).mean(axis=-1))
+
+    def is_mixed(self, statistics: Doubles) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.impurity(statistics) > SAME * self.weight(statistics))
+
+    def tables(self, statistics: Doubles, prior: float = 0.0) -> Doubles:
+        """Means and variances of the rows and of ``prior`` more of mean 0 and variance 1."""
+        from crisptree.equations.gaussian import SMALLEST_VARIANCE, mean_and_variance
+
+        weight, sums, squares = self._parts(statistics)
+        mean, variance = mean_and_variance(np.maximum(weight, np.finfo(float).tiny), sums, squares, prior)
+        return np.concatenate([mean, np.maximum(variance, SMALLEST_VARIANCE)], axis=1)
+
+    def predict(self, tables: Any) -> Any:
+        """The means.  (m, n_outputs)"""
+        return tables[:, : self.n_outputs]
+
+    def sum_scores(self, tables: Doubles, statistics: Doubles) -> Doubles:
+        """The weight of the rows minus their squared error, averaged over outputs."""
+        from crisptree.equations.gaussian import squared_error
+
+        wrong = squared_error(*self._parts(statistics), self.predict(tables)) / self.n_outputs
+        return np.asarray(self.weight(statistics) - wrong)
+
+    def independent_outputs(self, tables: Doubles) -> Doubles:
+        """The means."""
+        return tables[:, : self.n_outputs]
+
+    def restore_units(self, tables: Doubles, center: Doubles, unit: Doubles) -> Doubles:
+        """Scale means and variances, and shift the means."""
+        mean, variance = tables[:, : self.n_outputs], tables[:, self.n_outputs :]
+        with np.errstate(under="ignore"):  # the square of a tiny spread is 0
+            return np.concatenate([mean * unit + center, variance * unit**2], axis=1)
+
+    def check(self, tables: Doubles) -> str | None:
+        if tables.shape[1] % 2 or (tables[:, self.n_outputs :] < 0).any():
+            return "not means and variances"
+        return None
+
+
 @dataclass(frozen=True, eq=False)
 class RegressionEncoding(TargetEncoding):
-    """Mean and spread of every output over the training rows.
+    """Mean and standard deviation of every output over the training rows.
 
-    A constant output trains in the unit 1 and is predicted in the unit 0: its mean exactly, and no spread, where the
-    smallest variance of a leaf would be a share of a variance that is not there.
+    A constant output trains in the unit 1 and is predicted in the unit 0: its mean exactly, without variance.
     """
 
     center: Doubles
@@ -53,21 +239,14 @@ class RegressionEncoding(TargetEncoding):
 
     @classmethod
     def of_moments(cls, center: Doubles, spread: Doubles, low: Doubles, high: Doubles) -> Self:
-        """The encoding of outputs with these means, standard deviations and ranges."""
+        """Make the encoding of outputs with these means, standard deviations and ranges."""
         is_constant = spread <= ROUNDING_SHARE * np.abs(center)
         center = np.where(is_constant & (low == high), low, center)  # exactly, not a rounded mean
         return cls(center, np.where(is_constant, 1.0, spread), is_constant)
 
     @classmethod
     def of_rows(cls, y: Doubles, weight: Doubles) -> Self:
-        """The encoding of weighted rows.
-
-        Examples
-        --------
-        >>> scale = RegressionEncoding.of_rows(np.array([[1.0], [3.0]]), np.ones(2))
-        >>> scale.center.tolist(), scale.unit.tolist()
-        ([2.0], [1.0])
-        """
+        """Make the encoding of weighted rows."""
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
             center = np.average(y, axis=0, weights=weight)
             spread = np.sqrt(np.average((y - center) ** 2, axis=0, weights=weight))
@@ -81,7 +260,7 @@ class RegressionEncoding(TargetEncoding):
 
     @property
     def n_outputs(self) -> int:
-        """Numbers of a row."""
+        """Number of outputs."""
         return len(self.center)
 
     @property
@@ -108,7 +287,7 @@ class RegressionEncoding(TargetEncoding):
         given: TargetInput,
         y: npt.NDArray[Any],
         weight: Doubles,
-        parameters: Any,
+        parameters: Mapping[str, Any],
         earlier: Self | None = None,
         *,
         is_part: bool = False,
@@ -121,7 +300,7 @@ class RegressionEncoding(TargetEncoding):
         return EncodedTarget(scale, scale.scale(y), weight, kept)
 
     def beside(self, y: Doubles) -> Self:
-        """The encoding of further rows, in which an output may no longer be constant."""
+        """Return the encoding of further rows, in which an output may no longer be constant."""
         if y.shape[1] != self.n_outputs:
             raise ValueError(
                 f"a warm start or partial_fit must go on with as many outputs; the tree has {self.n_outputs} and y has "
@@ -131,7 +310,7 @@ class RegressionEncoding(TargetEncoding):
         return replace(self, is_constant=self.is_constant & same)
 
     def scale(self, y: Doubles) -> Doubles:
-        """y in standard deviations from the mean.  (n, n_outputs) → the same"""
+        """Standardize y.  (n, n_outputs) → the same"""
         away = y - self.center
         is_rounding = self.is_constant & (np.abs(away) <= ROUNDING_SHARE * np.abs(self.center))
         scaled = np.where(is_rounding, 0.0, away) / self.unit
@@ -160,10 +339,11 @@ class RegressionEncoding(TargetEncoding):
 
     @classmethod
     def merge(cls, summaries: Sequence[Any]) -> Self:
-        found = {n_outputs for n_outputs, n_rows in summaries if n_rows}
-        if len(found) > 1:
-            raise ValueError(f"y must have as many columns in all processes; got {', '.join(map(str, sorted(found)))}.")
-        (n_outputs,) = found
+        counts = {n_outputs for n_outputs, n_rows in summaries if n_rows}
+        if len(counts) > 1:
+            columns = ", ".join(map(str, sorted(counts)))
+            raise ValueError(f"y must have as many columns in all processes; got {columns}.")
+        (n_outputs,) = counts
         return cls(np.zeros(n_outputs), np.ones(n_outputs), np.zeros(n_outputs, dtype=bool))
 
     def as_numbers(self, y: npt.NDArray[Any]) -> Doubles:
@@ -244,23 +424,25 @@ class OutputMoments(TargetStatistics):
 
 
 def check_numbers(y: Any, name: str = "y") -> Doubles:
-    """Check finite numbers, one or several for every row.  → (n, n_outputs)"""
+    """Check finite outputs, one or several for every row.  → (n, n_outputs)"""
+    from sklearn.utils.validation import check_array
+
     y = detach(y)
     check_holds_numbers(y, name)
-    found = check_array(y, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name=name, ensure_all_finite=True)
-    found = found.reshape(len(found), -1)
-    if found.shape[1] == 0:
+    outputs = check_array(y, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name=name, ensure_all_finite=True)
+    outputs = outputs.reshape(len(outputs), -1)
+    if outputs.shape[1] == 0:
         raise ValueError(f"{name} must have at least one column; got shape {np.shape(y)}.")
-    if np.abs(found).max(initial=0.0) > MAX_VALUE:
+    if np.abs(outputs).max(initial=0.0) > MAX_VALUE:
         raise ValueError(
             f"{name} must hold numbers of at most {MAX_VALUE:g}, whose squares can be summed; got "
-            f"{np.abs(found).max():g}. Divide y by a unit."
+            f"{np.abs(outputs).max():g}. Divide y by a unit."
         )
-    return np.asarray(found)
+    return np.asarray(outputs)
 
 
 def check_holds_numbers(y: Any, name: str = "y") -> None:
-    """Refuse dates, text, and numbers of which some are missing or infinite."""
+    """Refuse dates, text, missing values and infinities."""
     array = as_array(y)
     if array is None or array.dtype.kind in "biuc" or array.ndim not in (1, 2):
         return
@@ -286,3 +468,15 @@ def check_holds_numbers(y: Any, name: str = "y") -> None:
 def _weighted_sum(part: Rows, values: Doubles) -> Doubles:
     """Σ w v; without a product of matrices, whose threads would change bits."""
     return np.asarray((values * part.weight[:, None]).sum(axis=0))
+
+
+def sums_by_products(values: Tensor, node: Tensor, n_nodes: int) -> Tensor:
+    """Sum values by node in a fixed order, which ``index_add_`` lacks on CUDA.  (b, …), (b,) → (n_nodes, …)"""
+    import torch
+
+    numbers = torch.arange(n_nodes, device=node.device)[:, None]
+    each, at_once = values.flatten(1), max(1, MEMBERS_AT_ONCE // n_nodes)
+    sums = values.new_zeros(n_nodes, each.shape[1])
+    for part, nodes in zip(each.split(at_once), node.split(at_once), strict=True):
+        sums += (nodes == numbers).to(values) @ part
+    return sums.reshape(n_nodes, *values.shape[1:])

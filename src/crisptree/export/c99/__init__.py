@@ -40,11 +40,6 @@ def c(
     max_flash, max_stack : int, default=None
         Reject a header that takes more bytes of program memory, or of stack, on a Cortex-M0.
 
-    Returns
-    -------
-    str
-        The header.
-
     Examples
     --------
     >>> import numpy as np

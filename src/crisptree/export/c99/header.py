@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.c99 import source, text
+from crisptree.export.c99 import source
 from crisptree.export.c99.quantization import PRECISIONS, InputQuantization, QuantizedTrees, quantize
-from crisptree.export.c99.source import fill
-from crisptree.export.c99.text import CArray, SparseTerms
+from crisptree.export.c99.source import CArray, SparseTerms, fill, make_array, make_float_array
 from crisptree.export.escaping import escape_comment
-from crisptree.export.portable import ExportError, Input, Portable, StackedTrees
+from crisptree.export.portable import ExportError, Portable, StackedTrees
 from crisptree.inference.flat_tree import LANES
+from crisptree.inspection.model_view import InputColumn
 
 MAX_NAMES = 200
 """Features of a model with more are not listed: pixels have numbers for names."""
@@ -39,56 +39,26 @@ FLOAT_NOTES = (
 
 @dataclass(frozen=True, eq=False)
 class Header:
-    """Content of a header.
+    """Content of a header."""
 
-    Parameters
-    ----------
-    name : str
-        Prefix of all names.
-    trees : StackedTrees
-        The trees.
-    notes : tuple of str
-        Remarks for its reader.
-    declarations, functions : tuple of str
-        Declarations, and the code.
-    arrays : tuple of CArray
-        The tables.
-    options : str
-        Options of the export, as the header states them.
-    costs : ndarray of shape (n_splits,)
-        Multiply-adds of every split.
-    kind : {"float", "integer"}
-        Type of the sums.
-    """
-
-    name: str
+    name: str  # prefix of all names
     trees: StackedTrees
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # remarks for its reader
     declarations: tuple[str, ...]
     arrays: tuple[CArray, ...]
     functions: tuple[str, ...]
-    options: str
-    costs: npt.NDArray[np.int64]
-    kind: str
+    options: str  # of the export, as the header states them
+    costs: npt.NDArray[np.int64]  # multiply-adds of every split
+    kind: str  # type of the sums: "float" or "integer"
 
 
 @dataclass(frozen=True)
 class DeviceCost:
-    """Cost of a header on a small machine (a Cortex-M0).
+    """Cost of a header on a small machine (a Cortex-M0)."""
 
-    Parameters
-    ----------
-    flash : int
-        Bytes of tables, names of classes and code, at most.
-    stack : int
-        Bytes of stack of one prediction, at most.
-    worst : int
-        Multiply-adds of the most expensive row.
-    """
-
-    flash: int
-    stack: int
-    worst: int
+    flash: int  # bytes of tables, names of classes and code, at most
+    stack: int  # bytes of stack of one prediction, at most
+    worst: int  # multiply-adds of the most expensive row
 
     @classmethod
     def of(cls, model: Portable, header: Header) -> DeviceCost:
@@ -111,15 +81,15 @@ def render(
     max_stack: int | None = None,
 ) -> str:
     """Write the header; see ``export.c``."""
-    header = make_header(model, text.check_name(name), integer, inputs)
+    header = make_header(model, source.check_name(name), integer, inputs)
     cost = DeviceCost.of(model, header)
-    for limit, most, needed in (("max_flash", max_flash, cost.flash), ("max_stack", max_stack, cost.stack)):
-        if most is not None and needed > most:
+    for limit, maximum, needed in (("max_flash", max_flash, cost.flash), ("max_stack", max_stack, cost.stack)):
+        if maximum is not None and needed > maximum:
             smaller = {None: "integer='int8' takes a quarter; ", "int16": "integer='int8' takes half; "}
             raise ExportError(
-                f"the header must take at most `{limit}` = {most:,} bytes; it takes {needed:,}. "
-                f"{smaller.get(integer, '')}fewer weights do too: model.simplified(X, y, max_terms=…), or cut the tree "
-                "at a depth with cut."
+                f"the header must take at most `{limit}` = {maximum:,} bytes; it takes {needed:,}. "
+                f"{smaller.get(integer, '')}fewer weights do too: model.simplify(X, y, max_terms=…), or cut the tree "
+                "at a depth with truncate."
             )
     return _assemble(model, header)
 
@@ -138,17 +108,17 @@ def _float_header(model: Portable, name: str) -> Header:
     is_sparse = trees.weight.size * 4 > len(terms.gap) * 5
     words = {"name": name, "row_type": "float", "table_type": "double", "sum_type": "double"}
     arrays = _routing_arrays(trees, name, terms if is_sparse else None)
-    arrays.append(text.singles(f"{name}_weight", terms.value if is_sparse else trees.weight))
-    arrays.append(text.singles(f"{name}_bias", trees.bias))
+    arrays.append(make_array(f"{name}_weight", terms.value if is_sparse else trees.weight))
+    arrays.append(make_array(f"{name}_bias", trees.bias))
     if trees.linear is None:
-        arrays.append(text.doubles(f"{name}_table", trees.tables))
+        arrays.append(make_array(f"{name}_table", trees.tables))
     else:
-        arrays += [text.doubles(f"{name}_{part}", trees.linear[k]) for k, part in enumerate(("slope", "offset"))]
+        arrays += [make_array(f"{name}_{part}", trees.linear[k]) for k, part in enumerate(("slope", "offset"))]
     full = model.n_features // LANES * LANES
-    lanes = fill(source.FULL_LANES, name=name, whole=full) if full else ""
+    lanes = fill("FULL_LANES", name=name, whole=full) if full else ""
     n_lanes = 2 ** (min(model.n_features, LANES) - 1).bit_length()
-    score = source.SPARSE_FLOATS if is_sparse else source.DENSE_FLOATS
-    code = fill(source.EXACT_FLOATS + source.FOLD, name=name, half=n_lanes // 2)
+    score = "SPARSE_FLOATS" if is_sparse else "DENSE_FLOATS"
+    code = fill("EXACT_FLOATS", "FOLD", name=name, half=n_lanes // 2)
     code += fill(score, whole=lanes, rest=model.n_features - full, lanes=n_lanes, **words)
     declarations, functions = _encoder(model, name)
     return Header(
@@ -157,7 +127,7 @@ def _float_header(model: Portable, name: str) -> Header:
         FLOAT_NOTES,
         (_declarations(model, words), *declarations),
         tuple(arrays),
-        (code, _prediction_code(model, fill(source.FLOAT_STEP, name=name), words), *functions),
+        (code, _prediction_code(model, fill("FLOAT_STEP", name=name), words), *functions),
         "single precision",
         terms.costs() if is_sparse else np.full(trees.n_splits, model.n_features, dtype=np.int64),
         "float",
@@ -184,16 +154,16 @@ def _integer_header(model: Portable, quantized: QuantizedTrees, name: str) -> He
         (_declarations(model, words), *([one] if model.classes else []), *declarations),
         (
             *_routing_arrays(trees, name, terms if is_sparse else None),
-            text.integers(f"{name}_weight", weights, words["weight_type"]),
-            text.integers(f"{name}_bias", quantized.bias, "int32_t"),
-            text.integers(f"{name}_table", quantized.tables, words["table_type"])
+            make_array(f"{name}_weight", weights, words["weight_type"]),
+            make_array(f"{name}_bias", quantized.bias, "int32_t"),
+            make_array(f"{name}_table", quantized.tables, words["table_type"])
             if model.classes
-            else text.doubles(f"{name}_table", trees.tables),
+            else make_array(f"{name}_table", trees.tables),
             *further,
         ),
         (
-            fill(source.SPARSE_INTEGERS if is_sparse else source.DENSE_INTEGERS, **words),
-            _prediction_code(model, fill(source.INTEGER_STEP, name=name), words),
+            fill("SPARSE_INTEGERS" if is_sparse else "DENSE_INTEGERS", **words),
+            _prediction_code(model, fill("INTEGER_STEP", name=name), words),
             *functions,
         ),
         f"integer={precision}, inputs={'plain' if inputs.is_plain else 'scaled'}",
@@ -217,16 +187,16 @@ def _input_code(model: Portable, inputs: InputQuantization, name: str) -> tuple[
     words = {"name": name, "row_type": inputs.type, "low": str(inputs.low), "high": str(inputs.high)}
     if takes_integers(model, inputs):
         offset, factor = (part.astype(np.int64) for part in (inputs.offset, inputs.factor))
-        arrays = [text.integers(f"{name}_offset", offset), text.integers(f"{name}_factor", factor)]
-        declaration = fill(source.QUANTIZE_INTEGERS_DECLARATION, **words)
-        return [declaration], arrays, [fill(source.QUANTIZE_INTEGERS, **words)]
+        arrays = [make_array(f"{name}_offset", offset), make_array(f"{name}_factor", factor)]
+        declaration = fill("QUANTIZE_INTEGERS_DECLARATION", **words)
+        return [declaration], arrays, [fill("QUANTIZE_INTEGERS", **words)]
     if inputs.is_plain and not model.encodes:
         return [], [], []
-    arrays = [text.rounded(f"{name}_offset", inputs.offset), text.rounded(f"{name}_factor", inputs.factor)]
+    arrays = [make_float_array(f"{name}_offset", inputs.offset), make_float_array(f"{name}_factor", inputs.factor)]
     encoder_declarations, encoder = _encoder(model, name)
-    declarations = [fill(source.QUANTIZE_FLOATS_DECLARATION, **words), *encoder_declarations]
-    exact = fill(source.EXACT_FLOATS, name=name)
-    code = ["\n", exact, "\n", *map(str, arrays), fill(source.QUANTIZE_FLOATS, **words), *encoder]
+    declarations = [fill("QUANTIZE_FLOATS_DECLARATION", **words), *encoder_declarations]
+    exact = fill("EXACT_FLOATS", name=name)
+    code = ["\n", exact, "\n", *map(str, arrays), fill("QUANTIZE_FLOATS", **words), *encoder]
     guard = f"#ifdef {name.upper()}_WITH_FLOAT\n"  # not needed if the inputs are made elsewhere
     return [guard + "\n".join(declarations) + "#endif\n"], [], [f"\n{guard}", *code, "#endif\n"]
 
@@ -251,21 +221,21 @@ def _encoder(model: Portable, name: str) -> tuple[list[str], list[str]]:
         f"{', may be missing' if column.missing else ''}"
         for number, column in enumerate(columns)
     ]
-    declared = text.comment(lines) + fill(source.ENCODER_DECLARATIONS, name=name, n_columns=len(columns))
+    declared = source.comment(lines) + fill("ENCODER_DECLARATIONS", name=name, n_columns=len(columns))
     tables: list[Any] = [
-        text.integers(f"{name}_first_category", np.cumsum([0, *(len(column.categories) for column in columns)])),
-        text.integers(f"{name}_column_kind", [_column_flags(column) for column in columns]),
-        text.rounded(f"{name}_fill", [column.fill or 0.0 for column in columns]),
+        make_array(f"{name}_first_category", np.cumsum([0, *(len(column.categories) for column in columns)])),
+        make_array(f"{name}_column_kind", [_column_flags(column) for column in columns]),
+        make_float_array(f"{name}_fill", [column.fill or 0.0 for column in columns]),
     ]
     categories = [value for column in columns for value in column.categories] or [""]
     for what, strings in (("categories", categories), ("missing", model.missing_texts or ("",))):
-        quoted = text.wrap(text.strings(strings))
+        quoted = source.wrap(source.strings(strings))
         tables.append(f"static const char *const {name}_{what}[{len(strings)}] = {{\n{quoted}\n}};\n")
-    code = fill(source.ENCODER, name=name, n_missing=len(model.missing_texts))
+    code = fill("ENCODER", name=name, n_missing=len(model.missing_texts))
     return [declared], ["\n" + "".join(map(str, tables)) + code]
 
 
-def _column_flags(column: Input) -> int:
+def _column_flags(column: InputColumn) -> int:
     """Bit 0: a category; bit 1: has a missing indicator; bit 2: a missing value is an error."""
     is_category = column.kind == "category"
     return is_category + 2 * column.missing + 4 * (column.fill is None and not is_category)
@@ -273,12 +243,12 @@ def _column_flags(column: Input) -> int:
 
 def _routing_arrays(trees: StackedTrees, name: str, terms: SparseTerms | None) -> list[CArray]:
     """Children of splits, roots of several trees, and the features of sparse weights."""
-    children = text.smallest_type(np.concatenate([trees.left, trees.right, [-1]]))
-    arrays = [text.integers(f"{name}_{side}", getattr(trees, side), children) for side in ("left", "right")]
+    children = source.smallest_type(np.concatenate([trees.left, trees.right, [-1]]))
+    arrays = [make_array(f"{name}_{side}", getattr(trees, side), children) for side in ("left", "right")]
     if trees.n_trees > 1:
-        arrays += [text.integers(f"{name}_{part}", getattr(trees, part)) for part in ("root", "first_leaf")]
+        arrays += [make_array(f"{name}_{part}", getattr(trees, part)) for part in ("root", "first_leaf")]
     if terms is not None:
-        arrays += [text.integers(f"{name}_start", terms.start), text.integers(f"{name}_gap", terms.gap, "uint8_t")]
+        arrays += [make_array(f"{name}_start", terms.start), make_array(f"{name}_gap", terms.gap, "uint8_t")]
     return arrays
 
 
@@ -286,7 +256,7 @@ def _class_arrays(model: Portable, name: str) -> list[CArray]:
     """Class of every leaf, for a single tree with constant leaves; others sum up the tables of their leaves."""
     trees = model.stacked
     is_needed = trees.n_trees == 1 and model.classes and trees.linear is None
-    return [text.integers(f"{name}_answer", trees.leaf_classes)] if is_needed else []
+    return [make_array(f"{name}_answer", trees.leaf_classes)] if is_needed else []
 
 
 def _prediction_code(model: Portable, step: str, words: dict[str, str]) -> str:
@@ -298,18 +268,17 @@ def _prediction_code(model: Portable, step: str, words: dict[str, str]) -> str:
     root = str(trees.root[0])
     words = words | {"turn": step, "root": root, "trees": n_trees, "mean": mean}
     words["leaf"] = f"{name}_arrive(row, {root if is_single else f'{name}_root[tree]'})"
-    templates = [source.ROUTE, source.TREE_LEAF if is_single else source.FOREST_LEAF]
-    added = {"table": source.ADD_TABLE, "linear": source.ADD_LINEAR, "softmax": source.ADD_SOFTMAX}
-    kind = "table" if trees.linear is None else "softmax" if model.classes else "linear"
+    templates = ["ROUTE", "TREE_LEAF" if is_single else "FOREST_LEAF"]
     if trees.linear is not None:
-        templates += [source.LEAF_MODEL, *([source.EXP] if model.classes else [])]
+        templates += ["LEAF_MODEL", *(["EXP"] if model.classes else [])]
     is_constant = is_single and trees.linear is None
     if not is_constant:
-        templates.append(source.ADD_UP)
-        words |= {"add": fill(added[kind], **words), "comment": source.SUM_COMMENTS[kind]}
+        kind = "TABLE" if trees.linear is None else "SOFTMAX" if model.classes else "LINEAR"
+        templates.append("ADD_UP")
+        words |= {"add": fill(f"ADD_{kind}", **words), "comment": source.SUM_COMMENTS[kind]}
+    words["function"], words["output"] = ("predict_proba", "probabilities") if model.classes else ("predict", "values")
     output = "classes" if model.classes else "value" if model.n_outputs == 1 else "values"
-    templates.append(source.PREDICTIONS[output, is_constant])
-    return "".join(fill(template, **words) for template in templates)
+    return fill(*templates, *source.PREDICTIONS[output, is_constant], **words)
 
 
 def _declarations(model: Portable, words: dict[str, str]) -> str:
@@ -357,12 +326,12 @@ def _assemble(model: Portable, header: Header) -> str:
         *_feature_lines(model),
     ]
     declarations = "\n".join(header.declarations)
-    texts = [text.comment(head), fill(source.OPENING, name=name, constants=defined, declarations=declarations)]
+    texts = [source.comment(head), fill("OPENING", name=name, constants=defined, declarations=declarations)]
     if model.classes:
-        names = text.wrap(text.strings(map(str, model.classes)))
+        names = source.wrap(source.strings(map(str, model.classes)))
         texts.append(f"const char *const {name}_classes[{upper}_N_OUTPUTS] = {{\n{names}\n}};\n\n")
     arrays = (*header.arrays, *_class_arrays(model, name))
-    return "".join([*texts, *(f"{array}\n" for array in arrays), *header.functions, source.CLOSING])
+    return "".join([*texts, *(f"{array}\n" for array in arrays), *header.functions, fill("CLOSING", name=name)])
 
 
 def _feature_lines(model: Portable) -> list[str]:

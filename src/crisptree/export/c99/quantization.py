@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.c99.text import SparseTerms
+from crisptree.export.c99.source import SparseTerms
 from crisptree.export.portable import ExportError, FeatureRanges, Portable, StackedTrees
 
 Doubles = npt.NDArray[np.float64]
@@ -74,33 +74,15 @@ class InputQuantization:
 
 @dataclass(frozen=True, eq=False)
 class QuantizedTrees:
-    """Quantized trees of a model; ``quantize`` makes them.
+    """Quantized trees of a model; ``quantize`` makes them."""
 
-    Parameters
-    ----------
-    trees : StackedTrees
-        The original trees.
-    precision : str
-        "int8" or "int16".
-    inputs : InputQuantization
-        Quantization of features.
-    weight : ndarray of shape (n_splits, n_features)
-        Integer weights, each split at its own scale.
-    bias : ndarray of shape (n_splits,)
-        Integer offsets.
-    tables : ndarray of shape (n_leaves, n_outputs)
-        Probabilities as integers.
-    noise : float
-        Standard deviation of the rounding error of a score, in standard deviations of the score; mean over all splits.
-    """
-
-    trees: StackedTrees
-    precision: str
+    trees: StackedTrees  # the original trees
+    precision: str  # "int8" or "int16"
     inputs: InputQuantization
-    weight: Integers
-    bias: Integers
-    tables: Integers
-    noise: float
+    weight: Integers  # each split at its own scale  (n_splits, n_features)
+    bias: Integers  # (n_splits,)
+    tables: Integers  # probabilities as integers  (n_leaves, n_outputs)
+    noise: float  # standard deviation of the rounding error of a score, in those of the score; mean over all splits
 
     @cached_property
     def terms(self) -> SparseTerms:
@@ -149,8 +131,8 @@ def quantize(model: Portable, precision: str, inputs: str = "auto") -> Quantized
         raise ExportError(f"`integer` must be one of {', '.join(PRECISIONS)}; got {precision!r}.")
     if "linear" in model.uses:
         raise ExportError(
-            "`integer` supports constant leaves only; those of leaves='linear' need floating point. "
-            "Export without `integer`, or train with leaves='constant'."
+            "`integer` supports constant leaves only; those of leaf_model='linear' need floating point. "
+            "Export without `integer`, or train with leaf_model='constant'."
         )
     if model.ranges is None:
         raise ExportError(
@@ -167,7 +149,7 @@ def quantize(model: Portable, precision: str, inputs: str = "auto") -> Quantized
                 "those of this model were not. Leave it at 'auto'."
             )
         return unscaled
-    candidates = [_quantize_splits(model, trees, precision, way) for way in _scalings(model.ranges, precision)]
+    candidates = [_quantize_splits(model, trees, precision, scaling) for scaling in _scalings(model.ranges, precision)]
     scaled = min(candidates, key=lambda candidate: candidate.noise)
     if unscaled is not None and unscaled.noise <= PLAIN_TOLERANCE * scaled.noise:
         return unscaled
@@ -188,7 +170,7 @@ def _unscaled(ranges: FeatureRanges) -> InputQuantization | None:
 def _scalings(ranges: FeatureRanges, precision: str) -> list[InputQuantization]:
     """All features scaled to one symmetric range; for int16 several ranges to select from."""
     sizes = [127] if precision == "int8" else [2**bits - 1 for bits in range(9, 16)]
-    found = []
+    result = []
     for size in sizes:
         low, high = ranges.lowest, ranges.highest
         margin = np.where(ranges.whole, 0.0, MARGIN * (high - low))
@@ -201,8 +183,8 @@ def _scalings(ranges: FeatureRanges, precision: str) -> list[InputQuantization]:
         offset = np.where(exact, np.floor(middle), middle)
         factor = np.where(exact, np.maximum(np.floor(size / np.maximum(np.ceil(half), 1.0)), 1.0), factor)
         singles = [part.astype(np.float32).astype(np.float64) for part in (offset, factor)]
-        found.append(InputQuantization("int8_t" if precision == "int8" else "int16_t", -size, size, *singles))
-    return found
+        result.append(InputQuantization("int8_t" if precision == "int8" else "int16_t", -size, size, *singles))
+    return result
 
 
 def _quantize_splits(model: Portable, trees: StackedTrees, precision: str, inputs: InputQuantization) -> QuantizedTrees:
@@ -225,11 +207,11 @@ def _quantize_splits(model: Portable, trees: StackedTrees, precision: str, input
     tables = trees.tables
     if model.classes:
         tables = np.rint(tables * PRECISIONS[precision].table)
-    found = QuantizedTrees(
+    result = QuantizedTrees(
         trees, precision, inputs, whole, offsets, tables.astype(np.int64), float(np.mean(noises)) if noises else 0.0
     )
-    assert found.max_sum() <= 2**31 - 1, "a sum could overflow"
-    return found
+    assert result.max_sum() <= 2**31 - 1, "a sum could overflow"
+    return result
 
 
 def _best_scale(weight: Doubles, spread: Doubles, largest: int, max_input: int) -> tuple[float, Integers]:
@@ -237,12 +219,12 @@ def _best_scale(weight: Doubles, spread: Doubles, largest: int, max_input: int) 
     size, total = float(np.abs(weight).max(initial=0.0)), float(np.abs(weight).sum())
     if size == 0:
         return 1.0, np.zeros(len(weight), dtype=np.int64)
-    most = MAX_SUM // max_input
+    max_total = MAX_SUM // max_input
     best: tuple[float, float, Integers] | None = None
     for stretch in STRETCHES:
-        scale = min(stretch * largest / size, most / total)
+        scale = min(stretch * largest / size, max_total / total)
         whole = np.clip(np.rint(scale * weight), -largest, largest).astype(np.int64)
-        if np.abs(whole).sum() > most:  # by what rounding added
+        if np.abs(whole).sum() > max_total:  # by what rounding added
             whole = np.clip(np.trunc(scale * weight), -largest, largest).astype(np.int64)
         error = float((((weight - whole / scale) * spread) ** 2).sum())
         if best is None or error < best[0]:

@@ -10,65 +10,18 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.agreement import EncodedRows, Predictions
 from crisptree.export.c99.header import DeviceCost, make_header
+from crisptree.export.c99.source import fill
+from crisptree.export.formats import EncodedRows, Predictions
 from crisptree.export.portable import ExportError, Portable
 
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-O1", "-shared", "-fPIC")
-
-DRIVER = """\
-#define ${NAME}_IMPLEMENTATION
-#define ${NAME}_WITH_FLOAT
-#include "${name}.h"
-
-int32_t crisptree_ask(const $given *rows, int32_t n, int32_t *leaves, int32_t *classes, double *says);
-int32_t crisptree_ask(const $given *rows, int32_t n, int32_t *leaves, int32_t *classes, double *says)
-{
-    int32_t i, k;
-    for (i = 0; i < n; ++i) {
-        const $given *given = rows + i * (int32_t)${NAME}_$width;
-$prepare        for (k = 0; k < ${NAME}_N_TREES; ++k) {
-            *leaves++ = ${name}_leaf($row$tree);
-        }
-$predict    }
-    (void)classes;
-    return 0;
-}
-"""
-
-ENCODE = """\
-        float features[${NAME}_N_FEATURES];
-        const int32_t refused = ${name}_encode(given, features);
-        if (refused != 0) {
-            return refused;
-        }
-"""
-
-QUANTIZE = """\
-        $row_type row[${NAME}_N_FEATURES];
-        ${name}_quantize($features, row);
-"""
-
-CLASSES = """\
-        {
-            $table_type table[${NAME}_N_OUTPUTS];
-            ${name}_predict_proba($row, table);
-            *classes++ = ${name}_predict($row);
-            for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-                *says++ = (double)table[k] / $one;
-            }
-        }
-"""
-
-MANY_NUMBERS = "        ${name}_predict($row, says);\n        says += ${NAME}_N_OUTPUTS;\n"
-NUMBERS = "        *says++ = ${name}_predict($row);\n"
 
 DTYPES = {
     "float": np.float32,
@@ -102,39 +55,37 @@ class ParsedHeader:
             raise ExportError("the text must be a header that crisptree wrote; it has no function NAME_leaf.")
         name = leaf[1]
 
-        def found(pattern: str) -> str | None:
+        def search(pattern: str) -> str | None:
             match = re.search(pattern, text, re.MULTILINE)
             return None if match is None else match[1]
 
         return cls(
             name,
             leaf[2],
-            found(rf"^void {name}_quantize\(const (\w+) \*features"),
+            search(rf"^void {name}_quantize\(const (\w+) \*features"),
             f"int32_t {name}_encode(" in text,
-            found(rf"^void {name}_predict_proba\(.*, (\w+) \*probabilities"),
+            search(rf"^void {name}_predict_proba\(.*, (\w+) \*probabilities"),
             f"void {name}_predict(" in text,
-            found(rf"^#define {name.upper()}_ONE (\d+)$") or "1",
-            found(r"^ \* Options: integer=(\w+)"),
-            found(r"^ \* Options: .*inputs=(\w+)") or "auto",
+            search(rf"^#define {name.upper()}_ONE (\d+)$") or "1",
+            search(r"^ \* Options: integer=(\w+)"),
+            search(r"^ \* Options: .*inputs=(\w+)") or "auto",
         )
 
     @property
-    def given(self) -> str:
+    def input_type(self) -> str:
         """Type of the values of an input row."""
         return "double" if self.encodes else self.quantizes or self.row_type
 
     def driver(self, n_trees: int) -> str:
         """Write a function that predicts many rows."""
-        features = "features" if self.encodes else "given"
-        words = {"name": self.name, "NAME": self.name.upper(), "row_type": self.row_type, "given": self.given}
+        features = "features" if self.encodes else "values"
+        words = {"name": self.name, "row_type": self.row_type, "input_type": self.input_type}
         words |= {"features": features, "row": "row" if self.quantizes else features, "one": f"{self.one}.0"}
         words |= {"table_type": self.table_type or "double", "tree": ", k" if n_trees > 1 else ""}
         words["width"] = "N_COLUMNS" if self.encodes else "N_FEATURES"
-        prepare = ENCODE * self.encodes + QUANTIZE * (self.quantizes is not None)
-        words["prepare"] = Template(prepare).substitute(words)
-        predict = CLASSES if self.table_type else MANY_NUMBERS if self.many else NUMBERS
-        words["predict"] = Template(predict).substitute(words)
-        return Template(DRIVER).substitute(words)
+        prepare = ["DRIVER_ENCODE"] * self.encodes + ["DRIVER_QUANTIZE"] * (self.quantizes is not None)
+        predict = "DRIVER_CLASSES" if self.table_type else "DRIVER_VALUES" if self.many else "DRIVER_VALUE"
+        return fill("DRIVER", prepare=fill(*prepare, **words), predict=fill(predict, **words), **words)
 
 
 def find_compiler() -> str:
@@ -160,31 +111,33 @@ def run(portable: Portable, written: str, rows: EncodedRows) -> Predictions:
         if result.returncode:
             raise ExportError(f"{command} must compile the header; it reports: {result.stderr.strip()[:2000]}")
         library = ctypes.CDLL(str(root / "driver.so"))
-    given = _convert_columns(portable, rows, header, library) if header.encodes else _convert_rows(rows, header)
+    inputs = _convert_columns(portable, rows, header, library) if header.encodes else _convert_rows(rows, header)
     leaves, classes = np.full((n, len(portable.trees)), -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
-    says = np.full((n, portable.n_outputs), np.nan)
-    arrays = [np.ascontiguousarray(given), leaves, classes, says]
+    outputs = np.full((n, portable.n_outputs), np.nan)
+    arrays = [np.ascontiguousarray(inputs), leaves, classes, outputs]
     pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
-    refused = library.crisptree_ask(pointers[0], ctypes.c_int32(n), *pointers[1:])
+    refused = library.crisptree_predict_rows(pointers[0], ctypes.c_int32(n), *pointers[1:])
     if refused:
         raise ExportError(f"the header refuses a row for its column {portable.inputs[refused - 1].name!r}.")
-    notes = [_cost_note(portable, header, leaves.astype(np.int64)), _version(command)]
+    version = subprocess.run([command, "--version"], capture_output=True, text=True, check=False).stdout
+    notes = [_cost_note(portable, header, leaves.astype(np.int64)), f"compiled with {version.partition(chr(10))[0]}"]
     if result.stderr.strip():
         notes.append(f"the compiler warns: {result.stderr.strip()[:500]}")
-    return Predictions(leaves.astype(np.int64), says, classes.astype(np.int64), tuple(notes), header.integer is None)
+    return Predictions(leaves.astype(np.int64), outputs, classes.astype(np.int64), tuple(notes), header.integer is None)
 
 
 def _convert_rows(rows: EncodedRows, header: ParsedHeader) -> npt.NDArray[Any]:
     """Convert rows to the type of the header, if that can hold them."""
     with np.errstate(invalid="ignore"):
-        given = rows.X.astype(DTYPES[header.given])
-    differs = (given != rows.X).any(axis=1)
+        inputs = rows.X.astype(DTYPES[header.input_type])
+    differs = (inputs != rows.X).any(axis=1)
     if differs.any():
         raise ExportError(
-            f"rows must be whole numbers that {header.given} holds, as all of training were; row {differs.argmax()}, "
-            "counted from 0, is not. Say inputs='scaled', leave such rows out, or export with floating point."
+            f"rows must be whole numbers that {header.input_type} holds, as all of training were; row "
+            f"{differs.argmax()}, counted from 0, is not. Use inputs='scaled', leave such rows out, or export with "
+            "floating point."
         )
-    return given
+    return inputs
 
 
 def _convert_columns(
@@ -192,15 +145,15 @@ def _convert_columns(
 ) -> npt.NDArray[np.float64]:
     """Convert the columns of a table to numbers; categories by the header's function.  (n, n_columns)"""
     table = np.empty((len(rows), len(portable.inputs)))
-    ask = getattr(library, f"{header.name}_category")
-    for place, column in enumerate(portable.inputs):
+    encode = getattr(library, f"{header.name}_category")
+    for index, column in enumerate(portable.inputs):
         values = rows.columns[column.name]
         if column.kind == "category":
             texts = {value: str(value).encode("utf-8", "surrogatepass") for value in values if value is not None}
-            known = {value: ask(ctypes.c_int32(place), ctypes.c_char_p(text)) for value, text in texts.items()}
-            table[:, place] = [np.nan if value is None else known[value] for value in values]
+            codes = {value: encode(ctypes.c_int32(index), ctypes.c_char_p(text)) for value, text in texts.items()}
+            table[:, index] = [np.nan if value is None else codes[value] for value in values]
         else:
-            table[:, place] = [np.nan if value is None else float(value) for value in values]
+            table[:, index] = [np.nan if value is None else float(value) for value in values]
     return table
 
 
@@ -215,8 +168,3 @@ def _cost_note(portable: Portable, header: ParsedHeader, leaves: npt.NDArray[np.
         f"on a Cortex-M0 at most {costs.flash:,} bytes of flash and {costs.stack:,} bytes of stack; {mean:,.1f} "
         f"multiply-adds a row, at worst {costs.worst:,}"
     )
-
-
-def _version(command: str) -> str:
-    said = subprocess.run([command, "--version"], capture_output=True, text=True, check=False).stdout
-    return f"compiled with {said.partition(chr(10))[0]}"

@@ -1,477 +1,183 @@
-"""Templates of C99 code. ``$name`` is the prefix of every name in it."""
+"""C source text: templates, arrays in the smallest types that hold them, sparse weights, strings and comments."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from string import Template
+from typing import Any
 
-OPENING = """\
-#ifndef ${NAME}_H
-#define ${NAME}_H
+import numpy as np
+import numpy.typing as npt
 
-#include <stdint.h>
+from crisptree.export.escaping import quote_c
+from crisptree.export.portable import ExportError
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+LINE_WIDTH = 110
+MAX_STRING = 4095
+"""Bytes of a string that every compiler of C99 must accept."""
 
-$constants
-$declarations
-#ifdef __cplusplus
-}
-#endif
-
-#endif
-
-#ifdef ${NAME}_IMPLEMENTATION
-"""
-
-CLOSING = """\
-
-#endif
-"""
-
-EXACT_FLOATS = """\
-#include <float.h>
-
-/* Every product and every sum is rounded to single precision on its own: that is what makes the leaves equal to
- * crisptree's, bit by bit. Where a compiler keeps more digits, or joins a product and a sum into one instruction, a
- * volatile variable rounds. GCC does not know the pragma; with -std=c99 it joins nothing, otherwise say
- * -ffp-contract=off and define ${NAME}_ROUNDS to do without the variable.
- */
-#if defined(__FAST_MATH__)
-#error "-ffast-math reorders sums; rows near a boundary would reach another leaf than in crisptree"
-#endif
-#if defined(_MSC_VER) && !defined(__clang__)
-#pragma fp_contract(off)
-#elif defined(__clang__) || !defined(__GNUC__)
-#pragma STDC FP_CONTRACT OFF
-#endif
-#if !defined(${NAME}_ROUNDS) && (!defined(FLT_EVAL_METHOD) || FLT_EVAL_METHOD != 0 || \\
-    (defined(__GNUC__) && !defined(__clang__) && defined(__FP_FAST_FMAF) && \\
-     (defined(__cplusplus) || !defined(__STRICT_ANSI__))))
-typedef volatile float ${name}_single;
-#else
-typedef float ${name}_single;
-#endif
-"""
-
-FOLD = """
-/* Term j goes to lane j mod 32; the upper half of the lanes is added to the lower half until one is left. Lanes that no
- * feature reaches are left out. */
-static float ${name}_fold(${name}_single *lane)
-{
-    int width, i;
-    for (width = $half; width > 0; width /= 2) {
-        for (i = 0; i < width; ++i) {
-            lane[i] = lane[i] + lane[i + width];
-        }
-    }
-    return lane[0];
-}
-"""
-
-DENSE_FLOATS = """
-static float ${name}_score(const float *row, int32_t split)
-{
-    const float *weight = ${name}_weight + split * (int32_t)${NAME}_N_FEATURES;
-    ${name}_single lane[$lanes];
-    int32_t first = 0;
-    int32_t i;
-    for (i = 0; i < $lanes; ++i) {
-        lane[i] = 0.0f;
-    }
-$whole    for (i = 0; i < $rest; ++i) {
-        const ${name}_single term = row[first + i] * weight[first + i];
-        lane[i] = lane[i] + term;
-    }
-    return ${name}_fold(lane);
-}
-"""
-
-FULL_LANES = """\
-    for (; first < $whole; first += 32) {
-        for (i = 0; i < 32; ++i) {
-            const ${name}_single term = row[first + i] * weight[first + i];
-            lane[i] = lane[i] + term;
-        }
-    }
-"""
-
-SPARSE_FLOATS = """
-static float ${name}_score(const float *row, int32_t split)
-{
-    ${name}_single lane[$lanes];
-    uint32_t feature = 0;
-    uint32_t term = ${name}_start[split];
-    const uint32_t end = ${name}_start[split + 1];
-    int i;
-    if (end - term == 1u) { /* a threshold */
-        const ${name}_single product = row[${name}_gap[term]] * ${name}_weight[term];
-        return product;
-    }
-    for (i = 0; i < $lanes; ++i) {
-        lane[i] = 0.0f;
-    }
-    for (; term < end; ++term) {
-        feature += ${name}_gap[term];
-        {
-            const ${name}_single product = row[feature] * ${name}_weight[term];
-            lane[feature % 32u] = lane[feature % 32u] + product;
-        }
-    }
-    return ${name}_fold(lane);
-}
-"""
-
-FLOAT_STEP = """\
-        const ${name}_single sum = ${name}_score(row, node) + ${name}_bias[node];
-        node = sum > 0.0f ? ${name}_right[node] : ${name}_left[node];
-"""
-
-DENSE_INTEGERS = """
-static int32_t ${name}_score(const $row_type *row, int32_t split)
-{
-    const $weight_type *weight = ${name}_weight + split * (int32_t)${NAME}_N_FEATURES;
-    int32_t sum = ${name}_bias[split];
-    int32_t i;
-    for (i = 0; i < ${NAME}_N_FEATURES; ++i) {
-        sum += (int32_t)row[i] * (int32_t)weight[i];
-    }
-    return sum;
-}
-"""
-
-SPARSE_INTEGERS = """
-static int32_t ${name}_score(const $row_type *row, int32_t split)
-{
-    int32_t sum = ${name}_bias[split];
-    uint32_t feature = 0;
-    uint32_t term = ${name}_start[split];
-    const uint32_t end = ${name}_start[split + 1];
-    for (; term < end; ++term) {
-        feature += ${name}_gap[term];
-        sum += (int32_t)row[feature] * (int32_t)${name}_weight[term];
-    }
-    return sum;
-}
-"""
-
-INTEGER_STEP = """\
-        node = ${name}_score(row, node) > 0 ? ${name}_right[node] : ${name}_left[node];
-"""
-
-ROUTE = """
-/* Where a row arrives: its leaf among those of all trees. A sum above zero goes right. */
-static int32_t ${name}_arrive(const $row_type *row, int32_t node)
-{
-    while (node >= 0) {
-$turn    }
-    return -(node + 1);
-}
-"""
-
-TREE_LEAF = """
-int32_t ${name}_leaf(const $row_type *row)
-{
-    return ${name}_arrive(row, $root);
-}
-"""
-
-COPY_TABLE = """
-void ${name}_$function(const $row_type *row, $table_type *$output)
-{
-    const $table_type *table = ${name}_table + ${name}_leaf(row) * (int32_t)${NAME}_N_OUTPUTS;
-    int32_t k;
-    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-        $output[k] = table[k];
-    }
-}
-"""
-
-LEAF_CLASS = """
-int32_t ${name}_predict(const $row_type *row)
-{
-    return ${name}_answer[${name}_leaf(row)];
-}
-"""
-
-LEAF_VALUE = """
-double ${name}_predict(const $row_type *row)
-{
-    return ${name}_table[${name}_leaf(row)];
-}
-"""
-
-FOREST_LEAF = """
-int32_t ${name}_leaf(const $row_type *row, int32_t tree)
-{
-    return ${name}_arrive(row, ${name}_root[tree]) - (int32_t)${name}_first_leaf[tree];
-}
-"""
-
-LEAF_MODEL = """
-/* What one of the linear functions of the leaves makes of a row. */
-static double ${name}_model(const $row_type *row, int32_t number)
-{
-    const double *slope = ${name}_slope + number * (int32_t)${NAME}_N_FEATURES;
-    double sum = 0.0;
-    int32_t j;
-    for (j = 0; j < ${NAME}_N_FEATURES; ++j) {
-        sum += (double)row[j] * slope[j];
-    }
-    return sum + ${name}_offset[number];
-}
-"""
-
-SUM_COMMENTS = {
-    "table": "What all trees say, added up in their order.",
-    "linear": "What the models of the leaves say, added up over the trees in their order.",
-    "softmax": "The softmax of what the models of the leaves say, added up over the trees in their order.",
-}
-
-ADD_UP = """
-/* $comment */
-static void ${name}_add_up(const $row_type *row, $sum_type *sums)
-{
-    int32_t tree, k;
-    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-        sums[k] = 0;
-    }
-    for (tree = 0; tree < ${NAME}_N_TREES; ++tree) {
-$add    }
-}
-"""
-
-ADD_TABLE = """\
-        const int32_t leaf = $leaf;
-        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-            sums[k] = sums[k] + ${name}_table[leaf * (int32_t)${NAME}_N_OUTPUTS + k];
-        }
-"""
-
-ADD_LINEAR = """\
-        const int32_t first = $leaf * (int32_t)${NAME}_N_OUTPUTS;
-        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-            sums[k] = sums[k] + ${name}_model(row, first + k);
-        }
-"""
-
-EXP = """
-/* e to the power of x, for x of at most 0: halves, and a series for what is left. */
-static double ${name}_exp(double x)
-{
-    double sum = 1.0, power = 1.0;
-    int32_t halves = 0, k;
-    if (x < -745.0) {
-        return 0.0;
-    }
-    halves = (int32_t)(x * -1.4426950408889634);
-    x += (double)halves * 0.6931471805599453;
-    for (k = 1; k < 20; ++k) {
-        power *= x / (double)k;
-        sum += power;
-    }
-    for (; halves > 0; --halves) {
-        sum *= 0.5;
-    }
-    return sum;
-}
-"""
-
-ADD_SOFTMAX = """\
-        const int32_t first = $leaf * (int32_t)${NAME}_N_OUTPUTS;
-        double share[${NAME}_N_OUTPUTS];
-        double most = 0.0, all = 0.0;
-        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-            share[k] = ${name}_model(row, first + k);
-            most = k == 0 || share[k] > most ? share[k] : most;
-        }
-        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-            share[k] = ${name}_exp(share[k] - most);
-            all += share[k];
-        }
-        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-            sums[k] = sums[k] + share[k] / all;
-        }
-"""
-
-MEAN_CLASSES = """
-int32_t ${name}_predict(const $row_type *row)
-{
-    $sum_type sums[${NAME}_N_OUTPUTS];
-    int32_t k, best = 0;
-    ${name}_add_up(row, sums);
-    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-$mean        if (sums[k] > sums[best]) {
-            best = k;
-        }
-    }
-    return best;
-}
-
-void ${name}_predict_proba(const $row_type *row, $table_type *probabilities)
-{
-    $sum_type sums[${NAME}_N_OUTPUTS];
-    int32_t k;
-    ${name}_add_up(row, sums);
-    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-        probabilities[k] = ($table_type)(sums[k] / $trees);
-    }
-}
-"""
-
-MEAN_VALUES = """
-void ${name}_predict(const $row_type *row, double *values)
-{
-    int32_t k;
-    ${name}_add_up(row, values);
-    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-        values[k] = values[k] / $trees;
-    }
-}
-"""
-
-MEAN_VALUE = """
-double ${name}_predict(const $row_type *row)
-{
-    double sums[1];
-    ${name}_add_up(row, sums);
-    return sums[0] / $trees;
-}
-"""
-
-ENCODER_DECLARATIONS = """\
-#define ${NAME}_N_COLUMNS $n_columns
-
-/* The number that stands for a category of a column; -1 for one that training did not know, -2 for a text that means a
- * missing value.
- */
-int32_t ${name}_category(int32_t column, const char *text);
-
-/* Columns of a table as the row that all other functions take. A column is a number; 1 or 0 for true and false; or the
- * number of a category. Not a number (NaN), or -2 for a category, is a missing value: the mean of training stands in.
- * The result is 0, or the number of the first column that cannot be used, counted from 1: its value is too large for
- * single precision, or is missing where the model keeps nothing to stand in.
- */
-int32_t ${name}_encode(const double *columns, float *row);
-"""
-
-ENCODER = """
-static int ${name}_is(const char *known, const char *text)
-{
-    int32_t i;
-    for (i = 0; known[i] != 0 && known[i] == text[i]; ++i) {
-    }
-    return known[i] == text[i];
-}
-
-int32_t ${name}_category(int32_t column, const char *text)
-{
-    int32_t place;
-    for (place = ${name}_first_category[column]; place < (int32_t)${name}_first_category[column + 1]; ++place) {
-        if (${name}_is(${name}_categories[place], text)) {
-            return place - (int32_t)${name}_first_category[column];
-        }
-    }
-    for (place = 0; place < $n_missing; ++place) {
-        if (${name}_is(${name}_missing[place], text)) {
-            return -2;
-        }
-    }
-    return -1;
-}
-
-int32_t ${name}_encode(const double *columns, float *row)
-{
-    int32_t column, k;
-    for (column = 0; column < ${NAME}_N_COLUMNS; ++column) {
-        const double value = columns[column];
-        const int32_t kind = ${name}_column_kind[column];
-        const int32_t levels = (int32_t)${name}_first_category[column + 1] - (int32_t)${name}_first_category[column];
-        const int missing = (!(value >= 0.0) && !(value < 0.0)) || ((kind & 1) != 0 && value < -1.5);
-        if (missing && (kind & 4) != 0) {
-            return column + 1;
-        }
-        if ((kind & 1) != 0) {
-            for (k = 0; k < levels; ++k) {
-                row[k] = !missing && value >= (double)k && value < (double)k + 1.0 ? 1.0f : 0.0f;
-            }
-            row += levels;
-        } else {
-            if (!missing && !(value >= -3.4028234663852886e38 && value <= 3.4028234663852886e38)) {
-                return column + 1;
-            }
-            *row++ = missing ? ${name}_fill[column] : (float)value;
-        }
-        if ((kind & 2) != 0) {
-            *row++ = missing ? 1.0f : 0.0f;
-        }
-    }
-    return 0;
-}
-"""
-
-QUANTIZE_FLOATS_DECLARATION = """\
-/* The inputs that the features of a row become: round((feature - offset) * factor), cut off at $low and $high. */
-void ${name}_quantize(const float *features, $row_type *row);
-"""
-
-QUANTIZE_INTEGERS_DECLARATION = """\
-/* The inputs that the features of a row become: (feature - offset) * factor, cut off at $low and $high. */
-void ${name}_quantize(const int32_t *features, $row_type *row);
-"""
-
-QUANTIZE_FLOATS = """
-void ${name}_quantize(const float *features, $row_type *row)
-{
-    int32_t j;
-    for (j = 0; j < ${NAME}_N_FEATURES; ++j) {
-        const ${name}_single above = features[j] - ${name}_offset[j];
-        const ${name}_single exact = above * ${name}_factor[j];
-        const ${name}_single moved = exact + 0.5f;
-        int32_t value = $low;
-        if (moved >= $high.0f) {
-            value = $high;
-        } else if (moved >= $low.0f) {
-            value = (int32_t)moved;
-            if ((float)value > moved) {
-                value -= 1;
-            }
-        }
-        row[j] = ($row_type)value;
-    }
-}
-"""
-
-QUANTIZE_INTEGERS = """
-void ${name}_quantize(const int32_t *features, $row_type *row)
-{
-    int32_t j;
-    for (j = 0; j < ${NAME}_N_FEATURES; ++j) {
-        const int32_t factor = ${name}_factor[j];
-        const int32_t offset = ${name}_offset[j];
-        const int32_t most = offset + $high, least = offset - $high;
-        const int32_t feature = features[j] < least ? least : features[j] > most ? most : features[j];
-        const int32_t value = (feature - offset) * factor;
-        row[j] = ($row_type)(value < $low ? $low : value > $high ? $high : value);
-    }
-}
-"""
-
-COPY_PROBABILITIES = Template(COPY_TABLE).safe_substitute(function="predict_proba", output="probabilities")
-COPY_VALUES = Template(COPY_TABLE).safe_substitute(function="predict", output="values")
+MAX_GAP = 255
+"""A gap between two terms is one byte; a wider one is bridged by terms of weight zero."""
 
 PREDICTIONS = {
-    ("classes", True): LEAF_CLASS + COPY_PROBABILITIES,
-    ("classes", False): MEAN_CLASSES,
-    ("value", True): LEAF_VALUE,
-    ("value", False): MEAN_VALUE,
-    ("values", True): COPY_VALUES,
-    ("values", False): MEAN_VALUES,
+    ("classes", True): ("LEAF_CLASS", "COPY_TABLE"),
+    ("classes", False): ("MEAN_CLASSES",),
+    ("value", True): ("LEAF_VALUE",),
+    ("value", False): ("MEAN_VALUE",),
+    ("values", True): ("COPY_TABLE",),
+    ("values", False): ("MEAN_VALUES",),
 }
-"""Prediction functions, by output and whether a single tree of constants gives it."""
+"""Templates of prediction functions, by output and whether a single tree of constants gives it."""
+
+SUM_COMMENTS = {
+    "TABLE": "What all trees say, added up in their order.",
+    "LINEAR": "What the models of the leaves say, added up over the trees in their order.",
+    "SOFTMAX": "The softmax of what the models of the leaves say, added up over the trees in their order.",
+}
 
 
-def fill(text: str, **words: object) -> str:
-    """Substitute the prefix and other words in a template."""
-    return Template(text).substitute(NAME=str(words["name"]).upper(), **words)
+@cache
+def read_templates() -> dict[str, str]:
+    """Read the templates by their names."""
+    text = files("crisptree.export.c99").joinpath("templates.c").read_text(encoding="ascii")
+    _, *parts = re.split(r"^//// (\w+)\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def fill(*names: str, **words: object) -> str:
+    """Substitute the prefix, ``name``, and other words in templates."""
+    template = Template("".join(read_templates()[name] for name in names))
+    return template.substitute(NAME=str(words["name"]).upper(), **words)
+
+
+@dataclass(frozen=True, eq=False)
+class CArray:
+    """A constant array of a C file."""
+
+    name: str
+    type: str
+    values: tuple[str, ...]
+    n_bytes: int
+
+    def __str__(self) -> str:
+        values = self.values or ("0",)  # an array of C has at least one element
+        return f"static const {self.type} {self.name}[{len(values)}] = {{\n{wrap(values)}\n}};\n"
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTerms:
+    """Nonzero weights of splits: the gap to the next feature, and its weight.
+
+    Examples
+    --------
+    >>> terms = SparseTerms.of(np.array([[0, 5, 0, 7], [3, 0, 0, 0]]))
+    >>> terms.start.tolist(), terms.gap.tolist(), terms.value.tolist()
+    ([0, 2, 3], [1, 2, 0], [5, 7, 3])
+    """
+
+    start: npt.NDArray[np.int64]  # index of the first term of every split, and the end  (n_splits + 1,)
+    gap: npt.NDArray[np.uint8]  # distance from the previous feature, or from feature 0  (n_terms,)
+    value: npt.NDArray[Any]  # weights; zero only to bridge a wide gap  (n_terms,)
+
+    @classmethod
+    def of(cls, weight: npt.NDArray[Any]) -> SparseTerms:
+        """Terms of every row of a matrix."""
+        starts, gaps, values = [0], [], []
+        for line in weight:
+            at = 0
+            for feature in np.flatnonzero(line).tolist():
+                while feature - at > MAX_GAP:
+                    at += MAX_GAP
+                    gaps.append(MAX_GAP)
+                    values.append(0)
+                gaps.append(feature - at)
+                values.append(line[feature])
+                at = feature
+            starts.append(len(gaps))
+        return cls(np.array(starts), np.array(gaps, dtype=np.uint8), np.array(values, dtype=weight.dtype))
+
+    def costs(self) -> npt.NDArray[np.int64]:
+        """Multiply-adds of every split."""
+        return np.diff(self.start)
+
+
+def make_array(name: str, values: npt.ArrayLike, kind: str | None = None) -> CArray:
+    """Make an array of float or double with digits that round-trip, or of integers in their smallest common type."""
+    flat = np.asarray(values).reshape(-1)
+    size = max(len(flat), 1)
+    if flat.dtype == np.float32:
+        return CArray(name, "float", tuple(str(value) + "f" for value in flat), 4 * size)
+    if flat.dtype == np.float64:
+        return CArray(name, "double", tuple(map(repr, flat.tolist())), 8 * size)
+    kind = kind or smallest_type(flat)
+    n_bytes = int(kind.removeprefix("u").removeprefix("int").removesuffix("_t")) // 8
+    # −2147483648 is no literal of C but the negative of one that int cannot hold.
+    texts = ("(-2147483647 - 1)" if value == -(2**31) else str(value) for value in flat.tolist())
+    return CArray(name, kind, tuple(texts), n_bytes * size)
+
+
+def make_float_array(name: str, values: Iterable[float]) -> CArray:
+    """Make an array of numbers rounded to float."""
+    with np.errstate(over="ignore", under="ignore"):
+        return make_array(name, np.array(list(values), dtype=np.float32))
+
+
+def strings(texts: Iterable[str]) -> list[str]:
+    """Quote strings; names longer than every compiler accepts are rejected."""
+    names = list(texts)
+    for text in names:
+        if "\0" in text:
+            raise ExportError(f"names must have no null in them, which ends a string of C; got {text!r}. Rename it.")
+        if len(text.encode("utf-8", "surrogatepass")) > MAX_STRING:
+            raise ExportError(
+                f"names must have at most {MAX_STRING} bytes to be strings of C99; got one that begins with "
+                f"{text[:40]!r}. Shorten it."
+            )
+    return [quote_c(text) for text in names]
+
+
+def smallest_type(values: npt.NDArray[Any]) -> str:
+    """Smallest integer type of C that holds all values.
+
+    Examples
+    --------
+    >>> smallest_type(np.array([0, 200])), smallest_type(np.array([-1, 200])), smallest_type(np.array([70000]))
+    ('uint8_t', 'int16_t', 'uint32_t')
+    """
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    for bits in (8, 16, 32):
+        if low >= 0 and high < 2**bits:
+            return f"uint{bits}_t"
+        if -(2 ** (bits - 1)) <= low and high < 2 ** (bits - 1):
+            return f"int{bits}_t"
+    raise ExportError(f"a table must hold numbers of 32 bits; got {low} to {high}. The model is too large for C.")
+
+
+def wrap(items: Iterable[str], indent: str = "    ") -> str:
+    """Join items with commas, in lines of readable length."""
+    lines, line = [], indent
+    for item in items:
+        if len(line) + len(item) > LINE_WIDTH:
+            lines.append(line.rstrip())
+            line = indent
+        line += f"{item}, "
+    lines.append(line.rstrip(", "))
+    return "\n".join(lines)
+
+
+def comment(lines: Iterable[str]) -> str:
+    """Write a block comment of escaped lines."""
+    return "/* " + "\n".join(f" * {line}".rstrip() for line in lines)[3:] + "\n */\n"
+
+
+def check_name(name: str) -> str:
+    """Return a valid prefix for names of C, or raise."""
+    if not name.isascii() or not name.isidentifier() or name.startswith("_"):
+        raise ExportError(
+            f"`name` must be ASCII letters, digits and underscores, and must begin with a letter; got {name!r}."
+        )
+    return name

@@ -23,13 +23,7 @@ DIGITS = 50
 
 
 class ProcessGroup:
-    """The processes of a group, seen from one of them.
-
-    Parameters
-    ----------
-    group : ProcessGroup, optional
-        None for the default one.
-    """
+    """The processes of a group, seen from one of them; None is torch's default group."""
 
     def __init__(self, group: Any = None) -> None:
         self.group = group

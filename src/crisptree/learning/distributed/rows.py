@@ -9,27 +9,17 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.blocks import row_blocks
-from crisptree.data.scaling import SCALES, SMALLEST_SPREAD, Scaling
+from crisptree.data.scaling import MIN_SPREAD, SCALES, Scaling
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.task import Part
+from crisptree.learning.task import RowSet
+from crisptree.threads import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """The shards of one process.
+    """The shards of one process, numbered from ``first`` among the ``n_shards`` of all processes; some have no rows."""
 
-    Parameters
-    ----------
-    parts : list of Part
-        Their rows, some without any.
-    first : int
-        The number of the first of them among all.
-    n_shards : int
-        How many there are in all processes.
-    """
-
-    parts: list[Part]
+    parts: list[RowSet]
     first: int
     n_shards: int
 
@@ -39,7 +29,7 @@ class Shards:
         return range(self.first, self.first + len(self.parts))
 
     @classmethod
-    def of(cls, part: Part, group: ProcessGroup, n_shards: int) -> Shards:
+    def of(cls, part: RowSet, group: ProcessGroup, n_shards: int) -> Shards:
         """Rows as shards: all rows are those of process 0, then those of process 1, and so on.
 
         Shard s has the rows N·s // S to N·(s + 1) // S, and process r the shards S·r // R to S·(r + 1) // R. Where
@@ -55,7 +45,7 @@ class Shards:
         parts = [_rows(part, slice(*pair)) for pair in pairwise(cuts)]
         return cls(parts, first, n_shards)
 
-    def drawn(self, most: int, n_rows: int, seed: int) -> Part:
+    def drawn(self, most: int, n_rows: int, seed: int) -> RowSet:
         """Some rows of every shard here, of all shards about ``most`` together out of ``n_rows``; all where fewer."""
         found = []
         for number, part in zip(self.numbers, self.parts, strict=True):
@@ -67,15 +57,15 @@ class Shards:
 
     def divided(self, share: float, seed: int) -> tuple[Shards, Shards]:
         """Rows that stay, and a share that is held out, drawn in every shard by itself."""
-        kept, held = [], []
+        to_arrays, held = [], []
         for number, part in zip(self.numbers, self.parts, strict=True):
             out = np.random.default_rng([seed, number]).random(len(part.y)) < share
-            kept.append(_rows(part, ~out))
+            to_arrays.append(_rows(part, ~out))
             held.append(_rows(part, out))
-        return Shards(kept, self.first, self.n_shards), Shards(held, self.first, self.n_shards)
+        return Shards(to_arrays, self.first, self.n_shards), Shards(held, self.first, self.n_shards)
 
 
-def moved(part: Part, group: ProcessGroup, starts: npt.NDArray[np.int64], lows: npt.NDArray[np.int64]) -> Part:
+def moved(part: RowSet, group: ProcessGroup, starts: npt.NDArray[np.int64], lows: npt.NDArray[np.int64]) -> RowSet:
     """The rows lows[r] to lows[r + 1] of all, for process r, which had starts[r] to starts[r + 1]."""
     if np.array_equal(starts, lows):
         return part
@@ -86,19 +76,19 @@ def moved(part: Part, group: ProcessGroup, starts: npt.NDArray[np.int64], lows: 
 
     to, come = common(starts, lows), common(lows, starts)
     arrays: tuple[Any, ...] = (part.X, part.y, part.weight)
-    return Part(*(group.exchange(values, to, come) for values in arrays))
+    return RowSet(*(group.exchange(values, to, come) for values in arrays))
 
 
-def joined(parts: list[Part]) -> Part:
+def joined(parts: list[RowSet]) -> RowSet:
     """Rows after each other."""
-    return Part(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "weight")))
+    return RowSet(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "weight")))
 
 
-def _rows(part: Part, rows: Any) -> Part:
-    return Part(part.X[rows], part.y[rows], part.weight[rows])
+def _rows(part: RowSet, rows: Any) -> RowSet:
+    return RowSet(part.X[rows], part.y[rows], part.weight[rows])
 
 
-class Survey(NamedTuple):
+class FeatureStatistics(NamedTuple):
     """What is known of the features of all rows."""
 
     n_rows: int
@@ -116,7 +106,7 @@ class Survey(NamedTuple):
         return Scaling(*SCALES[kind](self.mean, self.spread, self.varies), self.mean, self.spread)
 
     @classmethod
-    def of(cls, group: ProcessGroup, shards: Shards) -> Survey:
+    def of(cls, group: ProcessGroup, shards: Shards) -> FeatureStatistics:
         """One look at the ranges of the features, and one at their mean and spread."""
         parts = [part for part in shards.parts if len(part.y)]
         n_rows, weight = group.total([(len(part.y), part.weight.sum()) for part in parts], (2,))
@@ -128,15 +118,15 @@ class Survey(NamedTuple):
             ends = np.maximum(ends, np.stack([-X.min(axis=0), X.max(axis=0)]).astype(np.float64))
         low, high = group.maximum(ends)
         low = -low
-        varies = high - low > SMALLEST_SPREAD
+        varies = high - low > MIN_SPREAD
         middle, half = low / 2 + high / 2, np.where(varies, high / 2 - low / 2, 1.0)
         first, second = group.total([_moments(part, middle, half) for part in parts], (2, n)) / weight
         spread = half * np.sqrt(np.maximum(second - first**2, 0.0))
-        varies &= spread > SMALLEST_SPREAD
+        varies &= spread > MIN_SPREAD
         return cls(int(n_rows), float(weight / n_rows), middle + half * first, spread, varies)
 
 
-def _moments(part: Part, middle: npt.NDArray[np.float64], half: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _moments(part: RowSet, middle: npt.NDArray[np.float64], half: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Σ w u and Σ w u² of the scaled features; without products of matrices, whose threads would change bits."""
     sums, X = np.zeros((2, len(middle))), cast(Any, part.X)
     for rows in row_blocks(len(part.y), 1024):

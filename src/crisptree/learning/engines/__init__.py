@@ -4,26 +4,26 @@ Each backend says what it ``supports``; ``tests/learning/test_engines.py`` runs 
 one grid of cases.
 """
 
-from crisptree.learning.engines.base import Backend, EpochResult, Steps, Trainee
-from crisptree.learning.engines.cuda_engine import CudaSteps
-from crisptree.learning.engines.cuda_graphs import GraphedSteps
-from crisptree.learning.engines.native_engine import NativeSteps
-from crisptree.learning.engines.torch_engine import TorchSteps
+from crisptree.learning.engines.base import Engine, EpochResult, SampleEngine, TrainState
+from crisptree.learning.engines.cuda_engine import CudaEngine
+from crisptree.learning.engines.cuda_graphs import GraphedEngine
+from crisptree.learning.engines.native_engine import NativeEngine
+from crisptree.learning.engines.torch_engine import TorchEngine
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Samples
 
-BACKENDS: dict[str, type[Backend]] = {
-    "native": NativeSteps,
-    "cuda": CudaSteps,
-    "graphed": GraphedSteps,
-    "torch": TorchSteps,
+ENGINES: dict[str, type[SampleEngine]] = {
+    "native": NativeEngine,
+    "cuda": CudaEngine,
+    "graphed": GraphedEngine,
+    "torch": TorchEngine,
 }
 """By name, in the order in which they are asked."""
 
 
-def quickest(trainee: Trainee, samples: Samples, plan: Plan) -> type[Backend]:
+def select_engine(state: TrainState, samples: Samples, plan: Plan) -> type[SampleEngine]:
     """The first backend that supports all of it."""
-    return next(backend for backend in BACKENDS.values() if backend.supports(trainee, samples, plan))
+    return next(engine for engine in ENGINES.values() if engine.supports(state, samples, plan))
 
 
-__all__ = ["BACKENDS", "Backend", "EpochResult", "Steps", "Trainee", "quickest"]
+__all__ = ["ENGINES", "Engine", "EpochResult", "SampleEngine", "TrainState", "select_engine"]

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.learning.checkpoint import Keepsake
-from crisptree.learning.options import Pace, Plan
+from crisptree.learning.checkpoint import Checkpointable
+from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Groups, Samples, Update
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
@@ -24,7 +24,7 @@ class DivergenceError(ValueError):
     """A loss became infinite or not a number."""
 
 
-class Models(Keepsake, Protocol):
+class Models(Checkpointable, Protocol):
     """Models in the leaves of a tree; ``offset`` is the mean log-likelihood that is left out of their tables."""
 
     offset: float
@@ -33,11 +33,11 @@ class Models(Keepsake, Protocol):
         """The next tables, after models were fitted to what each leaf is responsible for."""
 
 
-class Trainee(Protocol):
+class TrainState(Protocol):
     """What is trained: splits and leaf tables, with the rows that belong to them.
 
-    ``leaves`` is (n_leaves, n_places · n_values) and ``structure`` is what one row goes through; a batch of stumps is a
-    single stump whose rows have places. ``is_whole_tree`` tells the two apart.
+    ``leaves`` is (n_leaves, n_stumps · n_values) and ``structure`` is what one row goes through; a batch of stumps is a
+    single stump whose rows have a stump index. ``is_whole_tree`` tells the two apart.
 
     Where ``zeros`` (of the weights' shape) is True a weight stays zero, and where ``signs`` (one for every feature) is
     +1 or -1 it has that sign or is zero: it is put back after every step, and as Adam moves each number by itself, the
@@ -56,7 +56,7 @@ class Trainee(Protocol):
     groups: Groups
 
     @property
-    def n_places(self) -> int:
+    def n_stumps(self) -> int:
         """How many stumps, candidates included, stand side by side."""
 
     @property
@@ -66,11 +66,11 @@ class Trainee(Protocol):
     def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         """Scores of the rows.  (b, n_features), (b,) → (b', structure.n_splits); b' is b times the candidates"""
 
-    def places(self, group: Tensor) -> Tensor | None:
-        """Which tables the rows belong to; None where there is one place.  (b,) → (b',)"""
+    def stump_index(self, group: Tensor) -> Tensor | None:
+        """Which tables the rows belong to; None for a whole tree.  (b,) → (b',)"""
 
     def hard_counts(self, samples: Any) -> Tensor:
-        """The statistics of the deterministic tree.  (n_leaves, n_places · n_statistics)"""
+        """The statistics of the deterministic tree.  (n_leaves, n_stumps · n_statistics)"""
 
 
 class EpochResult(NamedTuple):
@@ -84,30 +84,30 @@ class EpochResult(NamedTuple):
     finite: bool
 
 
-class Steps(Protocol):
+class Engine(Protocol):
     """The steps of a training, epoch by epoch."""
 
-    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+    def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult:
         """All steps of an epoch, with the rows in this order.
 
         Responsibilities come from the parameters as they are at its start, or from the current ones.
         """
 
-    def memory(self) -> dict[str, Tensor]:
+    def optimizer_state(self) -> dict[str, Tensor]:
         """What the optimiser remembers from one epoch to the next, where it lies."""
 
 
-class Backend(Steps, Protocol):
+class SampleEngine(Engine, Protocol):
     """Steps that some machine takes."""
 
-    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None: ...
+    def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None: ...
 
     @staticmethod
-    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+    def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
         """Whether it knows these splits, rows and this target, and runs here."""
 
 
-class Weighing:
+class LossWeights:
     """How much a row counts in a step.
 
     Each stump's loss is a mean over its own rows. A batch of light rows takes a small step: they are divided by the
@@ -124,37 +124,37 @@ class Weighing:
         return 1 / (self.mean_weight[update.active] * update.lengths), self.share[update.active]
 
 
-class StepByStep(ABC):
+class StepwiseEngine(ABC):
     """Steps that are taken one after the other."""
 
-    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
-        self.trainee, self.samples, self.plan, self.fresh = trainee, samples, plan, fresh
+    def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        self.state, self.samples, self.plan, self.fresh = state, samples, plan, fresh
 
     @cached_property
-    def weighing(self) -> Weighing:
-        return Weighing(self.samples, self.trainee.groups, self.plan)
+    def loss_weights(self) -> LossWeights:
+        return LossWeights(self.samples, self.state.groups, self.plan)
 
-    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
-        self.begin(pace)
-        for update in self.trainee.groups.schedule(self.plan):
-            self.take(order, update, *self.weighing(update))
-            self.put_right()
-        return EpochResult(*self.end(), all_finite(self.trainee.splits))
+    def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult:
+        self.begin(settings)
+        for update in self.state.groups.schedule(self.plan):
+            self.take(order, update, *self.loss_weights(update))
+            self.project_constraints()
+        return EpochResult(*self.end(), all_finite(self.state.splits))
 
     @abstractmethod
-    def begin(self, pace: Pace) -> None:
+    def begin(self, settings: EpochSettings) -> None:
         """An epoch begins."""
 
     @abstractmethod
     def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
         """One step on the splits; what it finds is added to the epoch's leaf counts and log-likelihood."""
 
-    def put_right(self) -> None:
+    def project_constraints(self) -> None:
         """Weights that are held at zero, or to a sign, after a step."""
-        zeros, signs = self.trainee.zeros, self.trainee.signs
+        zeros, signs = self.state.zeros, self.state.signs
         if zeros is None and signs is None:
             return
-        weight = self.trainee.splits.parameters["weight"].data
+        weight = self.state.splits.parameters["weight"].data
         if zeros is not None:
             weight.masked_fill_(zeros, 0.0)
         if signs is not None:
@@ -170,9 +170,9 @@ def all_finite(splits: AbstractSplits) -> bool:
     return all(bool(torch.isfinite(value).all()) for value in splits.parameters.values())
 
 
-def penalty_shares(trainee: Trainee, plan: Plan) -> Tensor:
+def penalty_shares(state: TrainState, plan: Plan) -> Tensor:
     """What the penalties of every split are multiplied by: the share of the rows that its loss is a mean over, or 1."""
     if plan.has_penalties and plan.penalty_share == "rows":
-        return trainee.penalty_shares
-    first = next(iter(trainee.splits.parameters.values()))
+        return state.penalty_shares
+    first = next(iter(state.splits.parameters.values()))
     return torch.ones(len(first), dtype=torch.float64, device=first.device)

@@ -24,21 +24,21 @@ from crisptree.data.rows import ArrayRows
 from crisptree.equations.gaussian import LOG_TWO_PI
 from crisptree.equations.noise import SLOPE
 from crisptree.exceptions import CrispTreeWarning
-from crisptree.learning.engines.base import EpochResult, Trainee, Weighing, penalty_shares
+from crisptree.learning.engines.base import EpochResult, LossWeights, TrainState, penalty_shares
 from crisptree.learning.engines.cuda_graphs import launching, on_device, recorded
-from crisptree.learning.options import Pace, Plan
+from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians, Target
 
 
 class CudaLeaves(Protocol):
-    """The leaves of a trainee; ``n_outputs`` is 0 where ``y`` are classes, and tells the kernels what they work on."""
+    """The leaves of a state; ``n_outputs`` is 0 where ``y`` are classes, and tells the kernels what they work on."""
 
     n_outputs: int
     y: Tensor
 
-    def __init__(self, trainee: Trainee, samples: Samples) -> None: ...
+    def __init__(self, state: TrainState, samples: Samples) -> None: ...
 
     def tables(self, leaves: Tensor) -> Tensor:
         """What the kernels are given of the tables as they are."""
@@ -49,8 +49,8 @@ class CudaClasses:
 
     n_outputs = 0
 
-    def __init__(self, trainee: Trainee, samples: Samples) -> None:
-        self.y, self.is_whole_tree = samples.y, trainee.is_whole_tree
+    def __init__(self, state: TrainState, samples: Samples) -> None:
+        self.y, self.is_whole_tree = samples.y, state.is_whole_tree
 
     def tables(self, leaves: Tensor) -> Tensor:
         return leaves.log() if self.is_whole_tree else leaves
@@ -62,8 +62,8 @@ class CudaGaussians:
     Those of a stump follow each other; those of a tree stand leaf beside leaf, as the lanes of a kernel read them.
     """
 
-    def __init__(self, trainee: Trainee, samples: Samples) -> None:
-        self.y, self.is_whole_tree = samples.y.to(samples.rows.dtype).contiguous(), trainee.is_whole_tree
+    def __init__(self, state: TrainState, samples: Samples) -> None:
+        self.y, self.is_whole_tree = samples.y.to(samples.rows.dtype).contiguous(), state.is_whole_tree
         self.n_outputs = self.y.shape[1]
 
     def tables(self, leaves: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ VALUES_AT_ONCE = 2**26
 """A batch goes through a tree in pieces of about this many values."""
 
 
-class Work(ABC):
+class CudaWorkspace(ABC):
     """Memory that stays in one place, so that a recorded graph finds it, and the launches of an epoch."""
 
     n_launches: int
@@ -95,10 +95,10 @@ class Work(ABC):
     bias_gradient: Tensor
     log_likelihood: Tensor
 
-    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, fresh: bool) -> None:
+    def __init__(self, state: TrainState, samples: Samples, plan: Plan, fresh: bool) -> None:
         self.samples, self.plan, self.fresh = samples, plan, fresh
         self.device, self.dtype = samples.device, samples.rows.dtype
-        weight, bias = (trainee.splits.parameters[name].detach() for name in ("weight", "bias"))
+        weight, bias = (state.splits.parameters[name].detach() for name in ("weight", "bias"))
         self.n_splits, self.n_features = weight.shape
         copies = 1 if fresh else 2
         self.both_weights = weight.repeat(copies, 1, 1)  # now, and before the epoch
@@ -106,43 +106,50 @@ class Work(ABC):
         self.weight, self.bias = self.both_weights[0], self.both_biases[0]
         self.before_weight, self.before_bias = self.both_weights[-1], self.both_biases[-1]
         # The trainee's own parameters are these from now on, so that nothing needs copying after an epoch.
-        trainee.splits.parameters["weight"].data, trainee.splits.parameters["bias"].data = self.weight, self.bias
+        state.splits.parameters["weight"].data, state.splits.parameters["bias"].data = self.weight, self.bias
         self.adam = [torch.zeros_like(part) for part in (weight, weight, bias, bias)]
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
         self.moving = torch.ones_like(self.steps)
-        n_taken = int(trainee.groups.taken(plan).sum())
-        self.leaves = LEAVES[type(samples.target)](trainee, samples)
+        n_taken = int(state.groups.taken(plan).sum())
+        self.leaves = LEAVES[type(samples.target)](state, samples)
         y = self.leaves.y
         self.rows: Tensor
         self.reads_in_place = isinstance(samples.rows, ArrayRows)
         if isinstance(samples.rows, ArrayRows):
             self.rows, self.y, self.row_weights = samples.rows.values, y, samples.weight
-            self.order = trainee.groups.rows.new_empty(n_taken)
+            self.order = state.groups.rows.new_empty(n_taken)
         else:  # the kernels read an array: the rows of an epoch are copied, in its order
             self.rows = self.empty(n_taken, self.n_features)
             self.y, self.row_weights = y.new_empty(n_taken, *y.shape[1:]), samples.weight.new_empty(n_taken)
             self.order = torch.arange(n_taken, device=self.device)
-        numbers = (*plan.pace(0), plan.l1, plan.l2, plan.roughness, plan.mass_threshold, SLOPE * plan.input_noise**2)
+        numbers = (
+            *plan.settings_at(0),
+            plan.l1,
+            plan.l2,
+            plan.spatial_penalty,
+            plan.mass_threshold,
+            SLOPE * plan.input_noise**2,
+        )
         self.settings = torch.tensor(numbers, dtype=self.dtype, device=self.device)
-        self.shares = penalty_shares(trainee, plan).to(self.settings)
+        self.shares = penalty_shares(state, plan).to(self.settings)
         self.steepness, self.before_steepness = self.empty(self.n_splits), self.empty(self.n_splits)
         self.pull = torch.zeros_like(self.steepness)
         self.width = samples.target.n_statistics
         self.block = 1 << (self.width - 1).bit_length()
-        self.counts = trainee.leaves.new_zeros(len(trainee.leaves), trainee.n_places * self.width)
+        self.counts = state.leaves.new_zeros(len(state.leaves), state.n_stumps * self.width)
         self.found = torch.zeros(2, dtype=torch.float64, device=self.device)
-        self.given = torch.empty_like(trainee.leaves)
-        self.tables = torch.empty_like(self.leaves.tables(trainee.leaves))
-        weighing = Weighing(samples, trainee.groups, plan)
-        self.schedule = [(update, *weighing(update)) for update in trainee.groups.schedule(plan)]
-        self.zeros = trainee.zeros
+        self.leaf_tables = torch.empty_like(state.leaves)
+        self.tables = torch.empty_like(self.leaves.tables(state.leaves))
+        loss_weights = LossWeights(samples, state.groups, plan)
+        self.schedule = [(update, *loss_weights(update)) for update in state.groups.schedule(plan)]
+        self.zeros = state.zeros
         self.blocks = -(-self.n_features // kernels.FEATURES_AT_ONCE)
 
-    def begin(self, pace: Pace, order: Tensor, leaves: Tensor) -> None:
-        self.settings[: len(pace)] = torch.tensor(pace, dtype=self.dtype, device=self.device)
-        self.steepness.fill_(pace.steepness)
-        self.before_steepness.fill_(pace.steepness)
-        self.given.copy_(leaves)
+    def begin(self, settings: EpochSettings, order: Tensor, leaves: Tensor) -> None:
+        self.settings[: len(settings)] = torch.tensor(settings, dtype=self.dtype, device=self.device)
+        self.steepness.fill_(settings.steepness)
+        self.before_steepness.fill_(settings.steepness)
+        self.leaf_tables.copy_(leaves)
         if self.reads_in_place:
             self.order.copy_(order)
             return
@@ -153,7 +160,7 @@ class Work(ABC):
 
     def remember(self) -> None:
         """Responsibilities of this epoch come from the parameters as they are now, and from the tables given."""
-        self.tables.copy_(self.leaves.tables(self.given))
+        self.tables.copy_(self.leaves.tables(self.leaf_tables))
         if not self.fresh:
             self.before_weight.copy_(self.weight)
             self.before_bias.copy_(self.bias)
@@ -187,7 +194,7 @@ class Work(ABC):
                 self.n_features,
                 FEATURES=kernels.FEATURES_AT_ONCE,
             )
-        if self.plan.roughness and self.plan.image_shape is not None:
+        if self.plan.spatial_penalty and self.plan.image_shape is not None:
             height, width = self.plan.image_shape[:2]
             line = self.n_features // height
             image = (height, line, line // width)
@@ -220,11 +227,11 @@ class Work(ABC):
         return torch.as_tensor(np.asarray(values), dtype=dtype, device=self.device)
 
 
-class StumpWork(Work):
+class StumpWorkspace(CudaWorkspace):
     """A task is a few rows of one stump; the tasks of a step run side by side."""
 
-    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, fresh: bool) -> None:
-        super().__init__(trainee, samples, plan, fresh)
+    def __init__(self, state: TrainState, samples: Samples, plan: Plan, fresh: bool) -> None:
+        super().__init__(state, samples, plan, fresh)
         groups, begins, rows, firsts, in_loss, in_counts, self.layout, slots = [], [], [], [], [], [], [], []
         n_tasks = n_active = 0
         for update, loss, share in self.schedule:
@@ -309,12 +316,12 @@ class StumpWork(Work):
         )
 
 
-class TreeWork(Work):
+class TreeWorkspace(CudaWorkspace):
     """Products with all splits by the device's own library; one kernel routes the rows through the tree."""
 
-    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, fresh: bool) -> None:
-        super().__init__(trainee, samples, plan, fresh)
-        structure = trainee.structure
+    def __init__(self, state: TrainState, samples: Samples, plan: Plan, fresh: bool) -> None:
+        super().__init__(state, samples, plan, fresh)
+        structure = state.structure
         self.n_leaves = structure.n_leaves
         self.level_start = self.numbers(np.cumsum([0, *(len(level) for level in structure.levels)]), torch.int32)
         self.level_splits = self.numbers(np.concatenate(structure.levels), torch.int64)
@@ -422,12 +429,12 @@ MOST_STATISTICS = 4096
 """A kernel holds the counts of several tasks at once: as many as there are classes, or two for every output."""
 
 
-def _copies_fit(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+def _copies_fit(state: TrainState, samples: Samples, plan: Plan) -> bool:
     """Whether the windows of an epoch may be written down on the device."""
     # Of the whole device and of what torch holds of it, not of what is free: a fit must not depend on those before it.
     _, total = torch.cuda.mem_get_info(samples.device)
     free = total - torch.cuda.memory_allocated(samples.device)
-    values = int(trainee.groups.taken(plan).sum()) * samples.n_features
+    values = int(state.groups.taken(plan).sum()) * samples.n_features
     return values * samples.rows.dtype.itemsize < SHARE_FOR_COPIES * free
 
 
@@ -456,63 +463,63 @@ def _triton_works(device: torch.device) -> bool:
     return True
 
 
-class CudaSteps:
-    """The same steps as ``TorchSteps``, on the same parameters in place."""
+class CudaEngine:
+    """The same steps as ``TorchEngine``, on the same parameters in place."""
 
     @staticmethod
-    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+    def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
         """Hyperplanes, and classes or numbers, on CUDA, where Triton works and an epoch's windows fit into memory.
 
         Their weights must be free to have any sign, and l1 must shrink them one by one.
         """
         rows = samples.rows
         return (
-            isinstance(trainee.splits, ObliqueSplits)
-            and trainee.signs is None
+            isinstance(state.splits, ObliqueSplits)
+            and state.signs is None
             and not plan.shrinks_groups
             and type(samples.target) in LEAVES
             and samples.device.type == "cuda"
             and rows.dtype in (torch.float32, torch.float64)
             and rows.arrays[0].is_contiguous()
             and samples.target.n_statistics <= MOST_STATISTICS
-            and (isinstance(rows, ArrayRows) or _copies_fit(trainee, samples, plan))
+            and (isinstance(rows, ArrayRows) or _copies_fit(state, samples, plan))
             and _triton_works(samples.device)
         )
 
-    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
-        self.trainee, self.samples, self.plan = trainee, samples, plan
-        work = TreeWork if trainee.is_whole_tree else StumpWork
-        self.work: Work = work(trainee, samples, plan, fresh)
-        self.total_weight = float(samples.weight[trainee.groups.rows].double().sum())
+    def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        self.state, self.samples, self.plan = state, samples, plan
+        workspace = TreeWorkspace if state.is_whole_tree else StumpWorkspace
+        self.workspace: CudaWorkspace = workspace(state, samples, plan, fresh)
+        self.total_weight = float(samples.weight[state.groups.rows].double().sum())
         self.graph: torch.cuda.CUDAGraph | None = None
         self.n_epochs = 0
 
-    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+    def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult:
         with torch.no_grad(), on_device(self.samples.device):
-            self.work.begin(pace, order, self.trainee.leaves)
+            self.workspace.begin(settings, order, self.state.leaves)
             if self.graph is not None:
                 self.graph.replay()
             else:
                 with launching:
                     self._launch()
             self.n_epochs += 1
-            log_likelihood, checksum = self.work.found.tolist()
+            log_likelihood, checksum = self.workspace.found.tolist()
             if self.n_epochs == 1 and self.plan.epochs > 1:
                 self._record()  # the first epoch has compiled what it needed
-            return EpochResult(self.work.counts, -log_likelihood / self.total_weight, math.isfinite(checksum))
+            return EpochResult(self.workspace.counts, -log_likelihood / self.total_weight, math.isfinite(checksum))
 
-    def memory(self) -> dict[str, Tensor]:
-        work = self.work
+    def optimizer_state(self) -> dict[str, Tensor]:
+        workspace = self.workspace
         names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps", "moving")
-        return dict(zip(names, (*work.adam, work.steps, work.moving), strict=True))
+        return dict(zip(names, (*workspace.adam, workspace.steps, workspace.moving), strict=True))
 
     def _record(self) -> None:
-        if self.samples.device.type == "cuda" and self.work.n_launches <= LAUNCHES_AT_MOST:
+        if self.samples.device.type == "cuda" and self.workspace.n_launches <= LAUNCHES_AT_MOST:
             self.graph = recorded(self._launch)
 
     def _launch(self) -> None:
-        work = self.work
-        work.launch()
-        torch.sum(work.log_likelihood, dim=0, dtype=torch.float64, out=work.found[0])
+        workspace = self.workspace
+        workspace.launch()
+        torch.sum(workspace.log_likelihood, dim=0, dtype=torch.float64, out=workspace.found[0])
         # A weight that is infinite or not a number spoils the sum of all: one number to read instead of two.
-        torch.sum(work.weight.sum(dim=1) + work.bias, dim=0, dtype=torch.float64, out=work.found[1])
+        torch.sum(workspace.weight.sum(dim=1) + workspace.bias, dim=0, dtype=torch.float64, out=workspace.found[1])

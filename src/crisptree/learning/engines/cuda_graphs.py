@@ -20,12 +20,12 @@ import torch
 from torch import Tensor
 
 from crisptree.exceptions import CrispTreeWarning
-from crisptree.learning.engines.base import EpochResult, Trainee, all_finite
-from crisptree.learning.engines.torch_engine import TorchSteps
-from crisptree.learning.options import Pace, Plan
+from crisptree.learning.engines.base import EpochResult, TrainState, all_finite
+from crisptree.learning.engines.torch_engine import TorchEngine
+from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Samples
-from crisptree.one_thread import Mapping, workers
 from crisptree.splits import AbstractSplits, ModuleSplits
+from crisptree.threads import Mapping, workers
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -117,56 +117,56 @@ def recorded(launch: Callable[[], None]) -> torch.cuda.CUDAGraph:
 UPDATES_PER_GRAPH = 64
 
 
-class GraphedSteps(TorchSteps):
+class GraphedEngine(TorchEngine):
     """The same steps with everything in one place, so that a recorded graph finds it."""
 
     @staticmethod
-    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+    def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
         """Split modules on CUDA."""
-        return samples.device.type == "cuda" and isinstance(trainee.splits, ModuleSplits)
+        return samples.device.type == "cuda" and isinstance(state.splits, ModuleSplits)
 
-    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
-        super().__init__(trainee, samples, plan, fresh=fresh)
+    def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        super().__init__(state, samples, plan, fresh=fresh)
         device = samples.device
-        self.order = trainee.groups.rows[: int(trainee.groups.taken(plan).sum())].clone()
+        self.order = state.groups.rows[: int(state.groups.taken(plan).sum())].clone()
         self.steepness = torch.zeros((), dtype=torch.float64, device=device)
         self.adam.learning_rate = torch.zeros_like(self.steepness)
-        self.leaves, self.counts = trainee.leaves.clone(), self._no_counts()
+        self.leaves, self.counts = state.leaves.clone(), self._no_counts()
         self.log_likelihood = torch.zeros((), dtype=torch.float64, device=device)
         self.total_weight = torch.zeros_like(self.log_likelihood)
-        self.before = None if fresh else trainee.splits.detached()
-        schedule = list(trainee.groups.schedule(plan))
-        self.updates = [self.prepared(update, *self.weighing(update)) for update in schedule]
+        self.before = None if fresh else state.splits.detached()
+        schedule = list(state.groups.schedule(plan))
+        self.updates = [self.prepared(update, *self.loss_weights(update)) for update in schedule]
         self.runs = [_runs(update.active, update.lengths) for update in schedule]
         self.graphs: list[torch.cuda.CUDAGraph] | None = None
         self.n_epochs = 0
 
-    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+    def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult:
         with on_device(self.samples.device):
             self.order.copy_(order)
-            self.begin(pace)
+            self.begin(settings)
             if self.graphs:
                 for graph in self.graphs:
                     graph.replay()
             else:
                 self._launch(range(len(self.updates)))
             self.n_epochs += 1
-            finite = all_finite(self.trainee.splits)
+            finite = all_finite(self.state.splits)
             if self.n_epochs == 1 and self.plan.epochs > 2 and self.samples.device.type == "cuda":
                 self.graphs = self._recorded()  # the first epoch has chosen algorithms and memory
             return EpochResult(*self.end(), finite)
 
     @torch.no_grad()
-    def begin(self, pace: Pace) -> None:
-        for place, number in zip((self.steepness, self.adam.learning_rate), pace, strict=True):
+    def begin(self, settings: EpochSettings) -> None:
+        for place, number in zip((self.steepness, self.adam.learning_rate), settings, strict=True):
             assert isinstance(place, Tensor)
             place.fill_(number)
-        self.leaves.copy_(self.trainee.leaves)
+        self.leaves.copy_(self.state.leaves)
         for value in (self.counts, self.log_likelihood, self.total_weight):
             value.zero_()
         if self.before is not None:
             for name, value in self.before.parameters.items():
-                value.copy_(self.trainee.splits.parameters[name])
+                value.copy_(self.state.splits.parameters[name])
 
     def _launch(self, numbers: range) -> None:
         for number in numbers:
@@ -175,7 +175,7 @@ class GraphedSteps(TorchSteps):
 
     def _scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         """Rows of a stump come in runs that the host knows: nobody has to look for them on the device."""
-        if self.trainee.is_whole_tree or len(x) != self.current[-1][2]:
+        if self.state.is_whole_tree or len(x) != self.current[-1][2]:
             return super()._scores(splits, x, group)
         return torch.cat([splits.score(x[start:stop], split) for split, start, stop in self.current])[:, None]
 

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from crisptree.equations.gaussian import LOG_TWO_PI
 from crisptree.equations.noise import SLOPE
-from crisptree.learning.engines.base import Doubles, StepByStep, Trainee, penalty_shares
-from crisptree.learning.options import Pace, Plan
+from crisptree.learning.engines.base import Doubles, StepwiseEngine, TrainState, penalty_shares
+from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Samples, Update
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
@@ -29,12 +29,12 @@ under a node, so that a row leaves out what cannot be responsible for it without
 
 
 class NativeLeaves(Protocol):
-    """The leaves of a trainee; ``stumps`` and ``tree`` are the kernel's steps for them."""
+    """The leaves of a state; ``stumps`` and ``tree`` are the kernel's steps for them."""
 
     stumps: ClassVar[str]
     tree: ClassVar[str]
 
-    def __init__(self, trainee: Trainee, samples: Samples) -> None: ...
+    def __init__(self, state: TrainState, samples: Samples) -> None: ...
 
     def tables(self) -> tuple[npt.NDArray[Any], ...]:
         """What the kernel is given of the tables as they are."""
@@ -46,12 +46,12 @@ class NativeClasses:
     stumps: ClassVar[str] = "stumps"
     tree: ClassVar[str] = "tree"
 
-    def __init__(self, trainee: Trainee, samples: Samples) -> None:
-        self.trainee = trainee
+    def __init__(self, state: TrainState, samples: Samples) -> None:
+        self.state = state
 
     def tables(self) -> tuple[npt.NDArray[Any], ...]:
-        leaves = self.trainee.leaves.detach().contiguous().numpy()
-        return (best_entries(self.trainee.structure, leaves) if self.trainee.is_whole_tree else leaves,)
+        leaves = self.state.leaves.detach().contiguous().numpy()
+        return (best_entries(self.state.structure, leaves) if self.state.is_whole_tree else leaves,)
 
 
 class NativeGaussians:
@@ -60,21 +60,21 @@ class NativeGaussians:
     stumps: ClassVar[str] = "gaussian_stumps"
     tree: ClassVar[str] = "gaussian_tree"
 
-    def __init__(self, trainee: Trainee, samples: Samples) -> None:
-        self.trainee = trainee
+    def __init__(self, state: TrainState, samples: Samples) -> None:
+        self.state = state
         self.y = np.ascontiguousarray(samples.y.numpy(), dtype=np.float64)
-        if trainee.is_whole_tree:
+        if state.is_whole_tree:
             self.bins, self.low, self.high = binned(self.y)
 
     def tables(self) -> tuple[npt.NDArray[Any], ...]:
-        leaves = self.trainee.leaves.detach().double().numpy().reshape(len(self.trainee.leaves), -1, 2, self.y.shape[1])
+        leaves = self.state.leaves.detach().double().numpy().reshape(len(self.state.leaves), -1, 2, self.y.shape[1])
         mean, variance = leaves[:, :, 0], leaves[:, :, 1]
         peaks = -0.5 * (np.log(variance) + LOG_TWO_PI)
         forms = np.concatenate([mean, 0.5 / variance, peaks.sum(axis=-1, keepdims=True)], axis=-1)
-        if not self.trainee.is_whole_tree:
+        if not self.state.is_whole_tree:
             return self.y, np.ascontiguousarray(forms)
         densest = densest_in_bins(mean[:, 0], variance[:, 0], peaks[:, 0], self.low, self.high)
-        best = best_entries(self.trainee.structure, densest.reshape(len(densest), -1))
+        best = best_entries(self.state.structure, densest.reshape(len(densest), -1))
         best = best.T.reshape(*densest.shape[1:], -1)  # (n_outputs, n_bins, n_nodes)
         highest = best[..., 0]
         relative = np.exp(best - highest[..., None])
@@ -116,22 +116,22 @@ def densest_in_bins(mean: Doubles, variance: Doubles, peaks: Doubles, low: Doubl
 
 
 class Hyperplanes:
-    """The splits of a trainee as kernels change them: weights, biases, Adam's moments, and norms under noise."""
+    """The splits of a state as kernels change them: weights, biases, Adam's moments, and norms under noise."""
 
-    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan) -> None:
-        self.trainee, self.plan = trainee, plan
-        for parameter in trainee.splits.parameters.values():
+    def __init__(self, state: TrainState, samples: Samples, plan: Plan) -> None:
+        self.state, self.plan = state, plan
+        for parameter in state.splits.parameters.values():
             parameter.data = parameter.data.contiguous()  # the kernel writes into the trainee's own memory
-        self.weight, self.bias = (_view(trainee.splits.parameters[name]) for name in ("weight", "bias"))
+        self.weight, self.bias = (_view(state.splits.parameters[name]) for name in ("weight", "bias"))
         # The kernel updates ‖β‖² as the weights move.
         self.squares = np.multiply(self.weight, self.weight, dtype=np.float64).sum(axis=1)
-        kept = (self.weight, self.weight, self.bias, self.bias, self.bias)
-        self.moments = [np.zeros_like(part) for part in kept]
-        self.shares = _view(penalty_shares(trainee, plan))
+        to_arrays = (self.weight, self.weight, self.bias, self.bias, self.bias)
+        self.moments = [np.zeros_like(part) for part in to_arrays]
+        self.shares = _view(penalty_shares(state, plan))
 
     def kernel(self, samples: Samples) -> Any:
         """What takes steps on them with some rows."""
-        trainee, plan = self.trainee, self.plan
+        state, plan = self.state, self.plan
         kind = "SingleTrainer" if samples.rows.dtype == torch.float32 else "DoubleTrainer"
         image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)
         return getattr(training, kind)(
@@ -143,7 +143,7 @@ class Hyperplanes:
             *self.moments,
             plan.l1,
             plan.l2,
-            plan.roughness,
+            plan.spatial_penalty,
             SLOPE * plan.input_noise**2,
             self.squares,
             np.ones(1),
@@ -151,13 +151,13 @@ class Hyperplanes:
             None,
             self.shares,
             image,
-            None if trainee.zeros is None else _view(trainee.zeros),
-            None if trainee.signs is None else _view(trainee.signs),
+            None if state.zeros is None else _view(state.zeros),
+            None if state.signs is None else _view(state.signs),
             np.asarray(plan.feature_groups if plan.shrinks_groups else (), dtype=np.int64).reshape(-1, 2),
             samples.threads,
         )
 
-    def memory(self) -> dict[str, Tensor]:
+    def optimizer_state(self) -> dict[str, Tensor]:
         """What must be kept from one epoch to the next, where it lies."""
         names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps", "norms")
         places = zip(names, (*self.moments, self.squares), strict=True)
@@ -169,39 +169,39 @@ class Hyperplanes:
         return now if fresh else tuple(part.copy() for part in now)
 
 
-class NativeSteps(StepByStep):
-    """The same steps as ``TorchSteps``, on the same parameters in place."""
+class NativeEngine(StepwiseEngine):
+    """The same steps as ``TorchEngine``, on the same parameters in place."""
 
     @staticmethod
-    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+    def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
         """Hyperplanes and classes or numbers, where the kernel is there and can read the rows."""
-        linear = isinstance(trainee.splits, ObliqueSplits) and type(samples.target) in LEAVES
+        linear = isinstance(state.splits, ObliqueSplits) and type(samples.target) in LEAVES
         groups = plan.shrinks_groups and samples.is_sparse
         return linear and samples.native_rows is not None and not groups
 
-    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
-        super().__init__(trainee, samples, plan, fresh=fresh)
-        self.planes = Hyperplanes(trainee, samples, plan)
+    def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        super().__init__(state, samples, plan, fresh=fresh)
+        self.planes = Hyperplanes(state, samples, plan)
         self.kernel = self.planes.kernel(samples)
-        self.leaves = LEAVES[type(samples.target)](trainee, samples)
+        self.leaves = LEAVES[type(samples.target)](state, samples)
 
-    def memory(self) -> dict[str, Tensor]:
-        return self.planes.memory()
+    def optimizer_state(self) -> dict[str, Tensor]:
+        return self.planes.optimizer_state()
 
-    def begin(self, pace: Pace) -> None:
-        self.steepness, self.kernel.learning_rate = pace
+    def begin(self, settings: EpochSettings) -> None:
+        self.steepness, self.kernel.learning_rate = settings
         self.kernel.forget()  # or a fit that is resumed here would cut batches into other pieces
         self.before = self.planes.before(fresh=self.fresh)
         self.tables = self.leaves.tables()
-        self.counts = np.zeros((len(self.trainee.leaves), self.trainee.n_places * self.samples.target.n_statistics))
+        self.counts = np.zeros((len(self.state.leaves), self.state.n_stumps * self.samples.target.n_statistics))
         self.log_likelihood = self.total_weight = 0.0
         self.pairs = 0
 
     def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
         rows = (_view(order), update.active, update.begin, update.end, in_loss, in_counts)
         common = (*rows, *self.before, *self.tables, self.counts, self.steepness)
-        if self.trainee.is_whole_tree:
-            structure = self.trainee.structure
+        if self.state.is_whole_tree:
+            structure = self.state.structure
             step = getattr(self.kernel, self.leaves.tree)
             found = step(*common, structure.left, structure.right, self.plan.mass_threshold)
         else:
@@ -210,11 +210,11 @@ class NativeSteps(StepByStep):
         self.total_weight += found.weight
         self.pairs += found.pairs
 
-    def put_right(self) -> None:
+    def project_constraints(self) -> None:
         """The kernel has done so."""
 
     def end(self) -> tuple[Tensor, float]:
-        counts = torch.from_numpy(self.counts).to(self.trainee.leaves)
+        counts = torch.from_numpy(self.counts).to(self.state.leaves)
         return counts, -self.log_likelihood / self.total_weight
 
 

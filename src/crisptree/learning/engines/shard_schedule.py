@@ -19,13 +19,13 @@ from torch import Tensor
 from crisptree.data.rows import ArrayRows
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.base import Doubles
-from crisptree.learning.options import Pace, Plan
+from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Groups, Samples
 
 Integers = npt.NDArray[np.int64]
 
 
-class Turn(NamedTuple):
+class ShardStep(NamedTuple):
     """One step: the groups that take it, and which of their rows in the shards here.
 
     ``begin`` and ``end`` are (shards here, groups), counted from the first row of the group in the shard, and
@@ -42,16 +42,9 @@ class Turn(NamedTuple):
 
 
 class ShardedGroups:
-    """The rows of every group in the shards of this process, and how many rows all shards have of each.
+    """The rows of every group in the shards of this process, and the ``sizes`` (n_shards, n_groups) in all shards.
 
-    Parameters
-    ----------
-    own : list of Groups
-        Of the shards here; a group may have no rows in one.
-    sizes : ndarray of shape (n_shards, n_groups)
-        Of all shards.
-    first : int
-        The number of the first shard here.
+    A group may have no rows in a shard. ``first`` is the number of this process's first shard.
     """
 
     def __init__(self, own: list[Groups], sizes: Integers, first: int) -> None:
@@ -104,15 +97,15 @@ class Schedule:
         """Whether the order of rows means anything: where one batch holds them all, it does not."""
         return bool(self.groups.all.n_batches(self.plan).max() > 1)
 
-    def turns(self) -> Iterator[Turn]:
+    def iter_steps(self) -> Iterator[ShardStep]:
         """All steps, in order."""
         groups, share = self.groups, 1 / self.groups.all.passes(self.plan)
         here = slice(groups.first, groups.first + len(groups.own))
-        for active, batch, whole in groups.all.turns(self.plan):
+        for active, batch, whole in groups.all.iter_steps(self.plan):
             begin, end = groups.ranges(active, batch, whole)
             lengths = end - begin
             in_loss = 1 / (self.mean_weight[active] * np.maximum(lengths.sum(axis=0), 1))
-            yield Turn(active, begin[here], end[here], int(lengths.max()), in_loss, share[active])
+            yield ShardStep(active, begin[here], end[here], int(lengths.max()), in_loss, share[active])
 
 
 MOST_UNITS = 2.0**50
@@ -153,7 +146,7 @@ def gradient_units(largest: Doubles, heaviest: float) -> Doubles:
     return np.where(bounds > 0, np.ldexp(1.0, np.maximum(exponent - FINENESS, -1000)), 1.0)
 
 
-class Found(NamedTuple):
+class ShardSums(NamedTuple):
     """Of every shard here the leaf statistics, log-likelihood and weight of an epoch; whether gradients were in bounds.
 
     They are added up over all processes, and so is whether they were.
@@ -166,10 +159,10 @@ class Found(NamedTuple):
 class Gradients(Protocol):
     """Who computes them."""
 
-    def __init__(self, trainee: Any, rows: ShardRows, schedule: Schedule, *, fresh: bool) -> None: ...
+    def __init__(self, state: Any, rows: ShardRows, schedule: Schedule, *, fresh: bool) -> None: ...
 
-    def memory(self) -> dict[str, Tensor]:
+    def optimizer_state(self) -> dict[str, Tensor]:
         """What the optimiser remembers."""
 
-    def epoch(self, pace: Pace, seed: int, group: ProcessGroup) -> Found:
+    def epoch(self, settings: EpochSettings, seed: int, group: ProcessGroup) -> ShardSums:
         """All steps of an epoch, its rows in an order of the seed."""

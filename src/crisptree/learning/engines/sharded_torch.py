@@ -17,12 +17,12 @@ from torch import Tensor
 
 from crisptree.equations.em import node_masses, responsibilities
 from crisptree.equations.noise import SLOPE, damped_steepness
-from crisptree.equations.routing import log_likelihoods, log_path_probabilities, log_turns
+from crisptree.equations.routing import log_branch_probabilities, log_likelihoods, log_path_probabilities
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.cuda_graphs import on_device, recorded
-from crisptree.learning.engines.shard_schedule import MOST_UNITS, OUT_OF_BOUNDS, Found, Schedule, ShardRows
-from crisptree.learning.engines.torch_engine import TorchSteps, add_penalty_gradient
-from crisptree.learning.options import Pace
+from crisptree.learning.engines.shard_schedule import MOST_UNITS, OUT_OF_BOUNDS, Schedule, ShardRows, ShardSums
+from crisptree.learning.engines.torch_engine import TorchEngine, add_penalty_gradient
+from crisptree.learning.options import EpochSettings
 from crisptree.splits import AbstractSplits
 
 VALUES_AT_ONCE = 2**26
@@ -64,20 +64,20 @@ class Layout:
         whole: list[Any] = []
         factors: list[Any] = []
         bounds, active, n_tasks, longest = [], [], 0, 1
-        for turn in schedule.turns():
-            shard, place = np.nonzero(turn.end > turn.begin)
-            group = turn.active[place]
+        for step in schedule.iter_steps():
+            shard, place = np.nonzero(step.end > step.begin)
+            group = step.active[place]
             if len(shard):
-                begin = starts[shard, group] + turn.begin[shard, place]
-                lines = [shard * groups.n_groups + group, group, begin, (turn.end - turn.begin)[shard, place]]
+                begin = starts[shard, group] + step.begin[shard, place]
+                lines = [shard * groups.n_groups + group, group, begin, (step.end - step.begin)[shard, place]]
                 more = (1 << (len(shard) - 1).bit_length()) - len(shard)
                 whole.append(np.pad(np.stack(lines), ((0, 0), (0, more))))
-                factors.append(np.pad(np.stack([turn.in_loss[place], turn.in_counts[place]]), ((0, 0), (0, more))))
+                factors.append(np.pad(np.stack([step.in_loss[place], step.in_counts[place]]), ((0, 0), (0, more))))
             here = whole[-1].shape[1] if len(shard) else 0
             bounds.append((n_tasks, n_tasks + here))
-            n_tasks, longest = n_tasks + here, max(longest, turn.longest)
-            moves_all = len(turn.active) == groups.n_groups
-            active.append(None if moves_all else torch.from_numpy(turn.active).to(device))
+            n_tasks, longest = n_tasks + here, max(longest, step.longest)
+            moves_all = len(step.active) == groups.n_groups
+            active.append(None if moves_all else torch.from_numpy(step.active).to(device))
         numbers = np.concatenate([np.zeros((4, 0), dtype=np.int64), *whole], axis=1)
         weights = np.concatenate([np.zeros((2, 0)), *factors], axis=1)
         return cls(torch.from_numpy(numbers).to(device), torch.from_numpy(weights).to(like), bounds, active, longest)
@@ -91,14 +91,14 @@ class Layout:
 class BatchedGradients:
     """By torch, on any device."""
 
-    def __init__(self, trainee: Any, rows: ShardRows, schedule: Schedule, *, fresh: bool) -> None:
-        self.trainee, self.schedule, self.plan = trainee, schedule, schedule.plan
+    def __init__(self, state: Any, rows: ShardRows, schedule: Schedule, *, fresh: bool) -> None:
+        self.state, self.schedule, self.plan = state, schedule, schedule.plan
         self.samples, self.n_shards = rows.joint, len(rows.shards)
-        self.leader = TorchSteps(trainee, rows.none, self.plan, fresh=fresh)  # its optimiser and penalties
-        like, splits = rows.none.weight, trainee.splits
+        self.leader = TorchEngine(state, rows.none, self.plan, fresh=fresh)  # its optimiser and penalties
+        like, splits = rows.none.weight, state.splits
         self.layout, groups = Layout.of(schedule, like), schedule.groups
-        wide = len(groups.sizes) * (1 if trainee.is_whole_tree else groups.n_groups)
-        width = max(rows.none.n_features, trainee.structure.n_nodes)
+        wide = len(groups.sizes) * (1 if state.is_whole_tree else groups.n_groups)
+        width = max(rows.none.n_features, state.structure.n_nodes)
         self.piece = max(1, VALUES_AT_ONCE // (wide * width))  # of all shards: it must not depend on who has which
         self.lanes = torch.arange(self.layout.longest, device=like.device)
         self.firsts = np.cumsum([0, *map(len, rows.shards)]).tolist()[:-1]
@@ -112,22 +112,22 @@ class BatchedGradients:
         self.scaled_units = torch.empty_like(self.units)
         self.steepness = torch.zeros((), dtype=torch.float64, device=like.device)
         self.leader.adam.learning_rate = torch.zeros_like(self.steepness)
-        self.leaves = trainee.leaves.detach().clone()
+        self.leaves = state.leaves.detach().clone()
         self.before = None if fresh else splits.detached()
         n_cells = self.n_shards * groups.n_groups
-        n_leaves, n_statistics = len(trainee.leaves), rows.none.target.n_statistics
+        n_leaves, n_statistics = len(state.leaves), rows.none.target.n_statistics
         self.counts = torch.zeros(n_cells, n_leaves, n_statistics, dtype=torch.float64, device=like.device)
         self.found = torch.zeros(n_cells, 2, dtype=torch.float64, device=like.device)
         self.worst = torch.zeros((), dtype=self.sums.dtype, device=like.device)
         self.graphs: Graphs | None = None
         self.n_epochs = 0
 
-    def memory(self) -> dict[str, Tensor]:
-        return self.leader.memory()
+    def optimizer_state(self) -> dict[str, Tensor]:
+        return self.leader.optimizer_state()
 
-    def epoch(self, pace: Pace, seed: int, group: ProcessGroup) -> Found:
+    def epoch(self, settings: EpochSettings, seed: int, group: ProcessGroup) -> ShardSums:
         with on_device(self.samples.device):
-            self._begin(pace, seed)
+            self._begin(settings, seed)
             for step in range(len(self.layout.bounds)):
                 tasks = self.layout.tasks(step)
                 if self.graphs is None:
@@ -144,17 +144,17 @@ class BatchedGradients:
             return self._end()
 
     @torch.no_grad()
-    def _begin(self, pace: Pace, seed: int) -> None:
+    def _begin(self, settings: EpochSettings, seed: int) -> None:
         assert isinstance(self.leader.adam.learning_rate, Tensor)
-        self.steepness.fill_(pace.steepness)
-        self.leader.adam.learning_rate.fill_(pace.learning_rate)
-        self.scaled_units.copy_(self.units * 2.0 ** np.floor(np.log2(pace.steepness)))
-        self.leaves.copy_(self.trainee.leaves)
+        self.steepness.fill_(settings.steepness)
+        self.leader.adam.learning_rate.fill_(settings.learning_rate)
+        self.scaled_units.copy_(self.units * 2.0 ** np.floor(np.log2(settings.steepness)))
+        self.leaves.copy_(self.state.leaves)
         for place in (self.counts, self.found, self.worst):
             place.zero_()
         if self.before is not None:
             for name, value in self.before.parameters.items():
-                value.copy_(self.trainee.splits.parameters[name])
+                value.copy_(self.state.splits.parameters[name])
         if self.schedule.is_shuffled:
             self.order.copy_(self._order(seed))
 
@@ -185,7 +185,7 @@ class BatchedGradients:
         is_good = (units.abs() < MOST_UNITS).all(dim=2)
         number = reached * torch.where(is_good, 1, OUT_OF_BOUNDS)
         found = torch.cat([units.where(is_good[..., None], 0.0).long(), number[..., None]], dim=2)
-        if self.trainee.is_whole_tree:
+        if self.state.is_whole_tree:
             self.sums += found.sum(dim=0)
         else:
             self.sums.index_add_(0, tasks.group, found[:, 0])
@@ -195,17 +195,17 @@ class BatchedGradients:
 
         m are all splits of a tree, or the one of the task's stump.
         """
-        samples, trainee, target = self.samples, self.trainee, self.samples.target
+        samples, state, target = self.samples, self.state, self.samples.target
         shape = (len(tasks.cell), len(lanes))
         here = lanes < tasks.length[:, None]
         last = (tasks.length - 1).clamp_min(0)[:, None]
         rows = self.order[(tasks.begin[:, None] + lanes.minimum(last)).reshape(-1)]
         x, y = samples.batch(rows).reshape(*shape, -1), samples.y[rows]
         weight = samples.weight[rows].reshape(shape) * here
-        place = None if trainee.is_whole_tree else tasks.group.repeat_interleave(len(lanes), output_size=len(rows))
-        scores, steepness = self._scores(trainee.splits, x, tasks.group)
+        place = None if state.is_whole_tree else tasks.group.repeat_interleave(len(lanes), output_size=len(rows))
+        scores, steepness = self._scores(state.splits, x, tasks.group)
         basis = (scores, steepness) if self.before is None else self._scores(self.before, x, tasks.group)
-        log_paths = log_path_probabilities(basis[0], trainee.structure, basis[1])
+        log_paths = log_path_probabilities(basis[0], state.structure, basis[1])
         evidence = target.evidence(self.leaves, y, place)
         h = responsibilities(log_paths, evidence)
         once = (weight * tasks.in_counts[:, None]).reshape(-1)
@@ -216,11 +216,11 @@ class BatchedGradients:
         both = torch.stack([likelihood, once.reshape(shape).double().sum(dim=1)], dim=1)
         self.found.index_add_(0, tasks.cell, both)
 
-        left, right = node_masses(h, trainee.structure)
+        left, right = node_masses(h, state.structure)
         enough = (left + right >= self.plan.mass_threshold) & here.reshape(-1, 1)
         mass = (weight * tasks.in_loss[:, None]).reshape(-1, 1) * enough
         # Not torch.sigmoid, whose bits hang on where in memory a number lies.
-        on_left, on_right = (turn.exp() for turn in log_turns(scores, steepness))
+        on_left, on_right = (log.exp() for log in log_branch_probabilities(scores, steepness))
         wrong = steepness * mass * (left * on_right - right * on_left)
         wrong = wrong.to(x).reshape(*shape, -1)
         gradient = torch.cat([wrong.mT @ x, wrong.sum(dim=1)[..., None]], dim=2)
@@ -230,7 +230,7 @@ class BatchedGradients:
         """Scores of the rows of all tasks and the steepness of their splits.  (t · r, m), and what multiplies it"""
         weight, bias = (splits.parameters[name].detach() for name in ("weight", "bias"))
         damped = self._damped(splits) if self.plan.input_noise else None
-        if self.trainee.is_whole_tree:
+        if self.state.is_whole_tree:
             scores = torch.baddbmm(bias.expand(len(x), 1, -1), x, weight.T.expand(len(x), -1, -1))
             return scores.reshape(-1, len(bias)), self.steepness if damped is None else damped
         scores = torch.bmm(x, weight[group][:, :, None])[..., 0] + bias[group][:, None]
@@ -243,7 +243,7 @@ class BatchedGradients:
 
     def _move(self) -> None:
         """The step of all splits that some shard has rows for; sums are zero again."""
-        adam, splits = self.leader.adam, self.trainee.splits
+        adam, splits = self.leader.adam, self.state.splits
         there, number = self.sums[:, :-1], self.sums[:, -1]
         weight, bias = (splits.parameters[name].detach() for name in ("weight", "bias"))
         gradient = (there * self.scaled_units).to(weight)
@@ -258,38 +258,38 @@ class BatchedGradients:
         adam.add([by_name[name] for name in adam.parameters])
         add_penalty_gradient(splits, self.plan, self.leader.shares)
         adam.step(number > 0)
-        self.leader.put_right()
+        self.leader.project_constraints()
         self.worst.copy_(torch.maximum(self.worst, number.max()))
         self.sums.zero_()
 
-    def _end(self) -> Found:
+    def _end(self) -> ShardSums:
         n_groups, n_leaves = self.schedule.groups.n_groups, self.counts.shape[1]
         by_shard = self.counts.reshape(self.n_shards, n_groups, n_leaves, -1).transpose(1, 2)
         counts = by_shard.reshape(self.n_shards, n_leaves, -1).cpu().numpy()
         found = self.found.reshape(self.n_shards, n_groups, 2).sum(dim=1).tolist()
         is_good = int(self.worst) < OUT_OF_BOUNDS
-        return Found([(part, *numbers) for part, numbers in zip(counts, found, strict=True)], is_good)
+        return ShardSums([(part, *numbers) for part, numbers in zip(counts, found, strict=True)], is_good)
 
 
 class Graphs:
     """The launches of a step, recorded: one graph for every number of tasks, and one for the move."""
 
     def __init__(self, gradients: BatchedGradients) -> None:
-        self.places: dict[int, tuple[Tensor, Tensor]] = {}
+        self.inputs: dict[int, tuple[Tensor, Tensor]] = {}
         self.adding: dict[int, torch.cuda.CUDAGraph] = {}
         for step in range(len(gradients.layout.bounds)):
             whole, factors = gradients.layout.tasks(step)
             n_tasks = whole.shape[1]
-            if n_tasks and n_tasks not in self.places:
-                self.places[n_tasks] = whole.clone(), factors.clone()
-                self.adding[n_tasks] = recorded(partial(gradients._add, *self.places[n_tasks]))
+            if n_tasks and n_tasks not in self.inputs:
+                self.inputs[n_tasks] = whole.clone(), factors.clone()
+                self.adding[n_tasks] = recorded(partial(gradients._add, *self.inputs[n_tasks]))
         self.moving = recorded(gradients._move)
 
     def add(self, whole: Tensor, factors: Tensor) -> None:
         n_tasks = whole.shape[1]
         if n_tasks:
-            for place, value in zip(self.places[n_tasks], (whole, factors), strict=True):
-                place.copy_(value)
+            for input_, value in zip(self.inputs[n_tasks], (whole, factors), strict=True):
+                input_.copy_(value)
             self.adding[n_tasks].replay()
 
     def move(self) -> None:

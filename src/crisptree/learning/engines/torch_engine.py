@@ -14,31 +14,22 @@ from torch import Tensor
 
 from crisptree.equations.em import node_masses, split_loss
 from crisptree.equations.noise import damped_steepness
-from crisptree.equations.penalties import group_threshold, l2, roughness, soft_threshold
+from crisptree.equations.penalties import group_threshold, l2, soft_threshold, spatial_penalty
 from crisptree.equations.routing import log_path_probabilities
-from crisptree.learning.engines.base import Doubles, EpochResult, StepByStep, Trainee, penalty_shares
-from crisptree.learning.options import Pace, Plan
+from crisptree.learning.engines.base import Doubles, EpochResult, StepwiseEngine, TrainState, penalty_shares
+from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Samples, Update
-from crisptree.one_thread import Mapping, workers
 from crisptree.splits import AbstractSplits, ObliqueSplits
+from crisptree.threads import Mapping, workers
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 
 
 class FeatureGroups:
-    """Groups of features at some splits, and which of their weights are held at zero or to a sign.
+    """Groups of features at some splits, by the first feature of each and the one after its last.
 
-    What is held does not count in the norm of its group: it is put right before, which is where the proximal step of
-    the penalty and of the constraint together leads.
-
-    Parameters
-    ----------
-    bounds : sequence of (int, int)
-        The first feature of every group, and the one after its last.
-    like : Tensor of shape (n_splits, n_features)
-        Weights, for their type, device and width.
-    zeros, signs : Tensor, optional
-        As ``Trainee`` has them.
+    Constrained weights do not count in the norm of their group: they are projected before, which is where the proximal
+    step of the penalty and of the constraint together leads. ``like`` are weights (n_splits, n_features).
     """
 
     def __init__(
@@ -68,20 +59,9 @@ class FeatureGroups:
 class Adam:
     """Kingma & Ba's optimiser, with a proximal step for l1 in the optimiser's own metric.
 
-    torch.optim.Adam would move a split without rows by its momentum alone, and count the step.
-
-    Parameters
-    ----------
-    splits : AbstractSplits
-        Their parameters that ask for gradients are changed in place.
-    learning_rate : float
-        α.
-    l1 : float, default=0.0
-        Strength of Σ|β| on the splits' sparse parameter; zeros are exact.
-    shares : Tensor of shape (n_splits,), default=None
-        What that strength is multiplied by at every split.
-    groups : FeatureGroups, default=None
-        Features whose weights l1 shrinks by their common norm, by √size ‖β_g‖ in place of Σ|β|.
+    torch.optim.Adam would move a split without rows by its momentum alone, and count the step. ``l1`` Σ|β| acts on the
+    splits' sparse parameter and gives exact zeros; it is multiplied by ``shares`` (n_splits,) at every split, and
+    weights of ``groups`` are shrunk by √size ‖β_g‖ instead.
     """
 
     def __init__(
@@ -102,7 +82,7 @@ class Adam:
         self.means = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self.squares = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
 
-    def memory(self) -> dict[str, Tensor]:
+    def optimizer_state(self) -> dict[str, Tensor]:
         """Steps and moments, where they lie."""
         moments = (("mean", self.means), ("square", self.squares))
         return {"steps": self.steps} | {f"{kind}.{name}": value for kind, of in moments for name, value in of.items()}
@@ -141,8 +121,8 @@ class Adam:
             moves = None if mask is None else mask.reshape(shape)
             if touched is not None and touched.shape == value.shape:
                 moves = touched[rows] if moves is None else touched & moves
-            for place, new in ((self.means[name], mean), (self.squares[name], square), (value, moved)):
-                place[rows] = new if moves is None else torch.where(moves, new, place[rows])
+            for stump, new in ((self.means[name], mean), (self.squares[name], square), (value, moved)):
+                stump[rows] = new if moves is None else torch.where(moves, new, stump[rows])
 
     def _shrunk(self, weights: Tensor, threshold: Tensor, rows: slice | Tensor) -> Tensor:
         if self.groups is None:
@@ -158,19 +138,19 @@ VALUES_PER_THREAD = 2**17
 
 
 class Prepared(NamedTuple):
-    """An update on the device: places in the order, and for each of them its group and its factors in loss and counts.
+    """An update on the device: positions in the order, and for each of them its group, its factors in loss and counts.
 
     ``active`` are the splits that move; None for all.
     """
 
-    places: Tensor
+    positions: Tensor
     group: Tensor
     in_loss: Tensor
     in_counts: Tensor
     active: Tensor | None
 
 
-class Found(NamedTuple):
+class StepSums(NamedTuple):
     """What some rows of a step add: gradients by parameter, leaf statistics, log-likelihood, weight, reached splits.
 
     ``touched`` are the weights that sparse rows have values for, (n_splits, n_features); None where rows are dense.
@@ -184,44 +164,44 @@ class Found(NamedTuple):
     touched: Tensor | None
 
 
-class TorchSteps(StepByStep):
+class TorchEngine(StepwiseEngine):
     """Scores and their gradients by automatic differentiation."""
 
     each: Mapping = map
 
     @staticmethod
-    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+    def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
         """Everything."""
         return True
 
-    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
-        super().__init__(trainee, samples, plan, fresh=fresh)
-        self.shares = penalty_shares(trainee, plan)
-        self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares, _groups_of(trainee, plan))
-        values = max(samples.n_features, trainee.structure.n_leaves) * math.prod(samples.y.shape[1:])
-        parallel = samples.are_many and samples.device.type == "cpu" and not trainee.splits.draws
+    def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        super().__init__(state, samples, plan, fresh=fresh)
+        self.shares = penalty_shares(state, plan)
+        self.adam = Adam(state.splits, plan.learning_rate, plan.l1, self.shares, _groups_of(state, plan))
+        values = max(samples.n_features, state.structure.n_leaves) * math.prod(samples.y.shape[1:])
+        parallel = samples.are_many and samples.device.type == "cpu" and not state.splits.draws
         self.threads = samples.threads if parallel else 1
         self.piece = max(1, (VALUES_PER_THREAD if parallel else VALUES_AT_ONCE) // values)
 
-    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+    def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult:
         with workers(self.threads) as self.each:
-            return super().epoch(pace, order)
+            return super().epoch(settings, order)
 
-    def memory(self) -> dict[str, Tensor]:
-        return self.adam.memory()
+    def optimizer_state(self) -> dict[str, Tensor]:
+        return self.adam.optimizer_state()
 
-    def begin(self, pace: Pace) -> None:
-        self.steepness: float | Tensor = pace.steepness
-        self.adam.learning_rate = pace.learning_rate
-        self.before = None if self.fresh else self.trainee.splits.detached()
-        self.leaves = self.trainee.leaves
+    def begin(self, settings: EpochSettings) -> None:
+        self.steepness: float | Tensor = settings.steepness
+        self.adam.learning_rate = settings.learning_rate
+        self.before = None if self.fresh else self.state.splits.detached()
+        self.leaves = self.state.leaves
         self.counts = self._no_counts()
         self.log_likelihood = torch.zeros((), dtype=torch.float64, device=self.samples.device)
         self.total_weight = torch.zeros_like(self.log_likelihood)
 
     def _no_counts(self) -> Tensor:
-        n_columns = self.trainee.n_places * self.samples.target.n_statistics
-        return self.trainee.leaves.new_zeros(len(self.trainee.leaves), n_columns)
+        n_columns = self.state.n_stumps * self.samples.target.n_statistics
+        return self.state.leaves.new_zeros(len(self.state.leaves), n_columns)
 
     def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
         self._step(order, self.prepared(update, in_loss, in_counts))
@@ -229,10 +209,10 @@ class TorchSteps(StepByStep):
     def prepared(self, update: Update, in_loss: Doubles, in_counts: Doubles) -> Prepared:
         device, like = self.samples.device, self.samples.weight
         active = None
-        if len(update.active) < len(self.trainee.groups.sizes):
+        if len(update.active) < len(self.state.groups.sizes):
             active = torch.from_numpy(update.active).to(device)
         return Prepared(
-            places=torch.from_numpy(update.places).to(device),
+            positions=torch.from_numpy(update.positions).to(device),
             group=update.per_row(update.active).to(device),
             in_loss=update.per_row(in_loss).to(like),
             in_counts=update.per_row(in_counts).to(like),
@@ -242,9 +222,9 @@ class TorchSteps(StepByStep):
     def _step(self, order: Tensor, update: Prepared) -> None:
         self.adam.zero_grad()
         reached, touched = self._collected(order, update)
-        add_penalty_gradient(self.trainee.splits, self.plan, self.shares)
+        add_penalty_gradient(self.state.splits, self.plan, self.shares)
         # A split of a tree that no row reaches rests.
-        rests = self.plan.mass_threshold and self.trainee.is_whole_tree
+        rests = self.plan.mass_threshold and self.state.is_whole_tree
         self.adam.step(reached if rests else update.active, touched)
 
     def gradients(self, order: Tensor, update: Prepared) -> tuple[dict[str, Tensor], Tensor]:
@@ -258,10 +238,10 @@ class TorchSteps(StepByStep):
 
     def _collected(self, order: Tensor, update: Prepared) -> tuple[Tensor, Tensor | None]:
         """The gradients of all rows of a step at the parameters, the splits that they reach, and the weights."""
-        rows = order[update.places]
+        rows = order[update.positions]
         weight = self.samples.weight[rows]
         mass, once = weight * update.in_loss, weight * update.in_counts
-        reached = torch.zeros(self.trainee.structure.n_splits, dtype=torch.bool, device=rows.device)
+        reached = torch.zeros(self.state.structure.n_splits, dtype=torch.bool, device=rows.device)
         touched = None
         pieces = zip(*(part.split(self.piece) for part in (rows, update.group, mass, once)), strict=True)
         for found in self.each(self._differentiate, pieces):
@@ -276,59 +256,59 @@ class TorchSteps(StepByStep):
         return reached, touched
 
     def _scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
-        return self.trainee.scores(splits, x, group)
+        return self.state.scores(splits, x, group)
 
     def damped_steepness(self, splits: AbstractSplits) -> Tensor:
         """γ of every split under noise on the inputs.  (n_splits,)"""
         return damped_steepness(self.steepness, self.plan.input_noise, splits.squared_norms())
 
-    def _steepness_of(self, splits: AbstractSplits, place: Tensor | None) -> float | Tensor:
+    def _steepness_of(self, splits: AbstractSplits, stump: Tensor | None) -> float | Tensor:
         """γ; under noise on the inputs that of every split, or of every row at its own."""
         if not self.plan.input_noise:
             return self.steepness
         steepness = self.damped_steepness(splits)
-        return steepness if place is None else steepness[place][:, None]
+        return steepness if stump is None else steepness[stump][:, None]
 
-    def _differentiate(self, piece: tuple[Tensor, ...]) -> Found:
+    def _differentiate(self, piece: tuple[Tensor, ...]) -> StepSums:
         """What some rows say: their numbers, groups, and weights in loss and counts.  Four (b,)"""
         rows, group, mass, once = piece
-        trainee, target = self.trainee, self.samples.target
-        x, place = self.samples.batch(rows), trainee.places(group)
-        scores = self._scores(trainee.splits, x, group)
+        state, target = self.state, self.samples.target
+        x, stump = self.samples.batch(rows), state.stump_index(group)
+        scores = self._scores(state.splits, x, group)
         repeats = len(scores) // len(rows)
         y = self.samples.y[rows].repeat_interleave(repeats, dim=0)
         with torch.no_grad():
-            before = self.before or trainee.splits
+            before = self.before or state.splits
             basis = scores if self.before is None else self._scores(before, x, group)
-            log_paths = log_path_probabilities(basis, trainee.structure, self._steepness_of(before, place))
+            log_paths = log_path_probabilities(basis, state.structure, self._steepness_of(before, stump))
             each = once.repeat_interleave(repeats)
-            found = target.e_step(log_paths, self.leaves, y, each, place, trainee.n_places)
-            left, right = node_masses(found.responsibilities, trainee.structure)
+            found = target.e_step(log_paths, self.leaves, y, each, stump, state.n_stumps)
+            left, right = node_masses(found.responsibilities, state.structure)
             enough = left + right >= self.plan.mass_threshold
             weight = mass.repeat_interleave(repeats)[:, None] * enough
-        loss = split_loss(scores, left * weight, right * weight, self._steepness_of(trainee.splits, place))
+        loss = split_loss(scores, left * weight, right * weight, self._steepness_of(state.splits, stump))
         gradients = torch.autograd.grad(loss, list(self.adam.parameters.values()), allow_unused=True)
         log_likelihood = (each * found.log_likelihoods).sum()
-        touched = self._touched(x, place, enough) if self.samples.is_sparse else None
-        return Found(gradients, found.statistics, log_likelihood, each.sum(), enough.any(dim=0), touched)
+        touched = self._touched(x, stump, enough) if self.samples.is_sparse else None
+        return StepSums(gradients, found.statistics, log_likelihood, each.sum(), enough.any(dim=0), touched)
 
-    def _touched(self, x: Tensor, place: Tensor | None, enough: Tensor) -> Tensor:
+    def _touched(self, x: Tensor, stump: Tensor | None, enough: Tensor) -> Tensor:
         """The weights that move: those for which a row that counts at the split has a value.  (n_splits, n_features)"""
         there = (x != 0).to(x)
-        if place is None:
+        if stump is None:
             return enough.to(x).T @ there > 0
-        return there.new_zeros(self.trainee.n_places, there.shape[1]).index_add_(0, place, there * enough) > 0
+        return there.new_zeros(self.state.n_stumps, there.shape[1]).index_add_(0, stump, there * enough) > 0
 
     def end(self) -> tuple[Tensor, float]:
         return self.counts, float(-self.log_likelihood / self.total_weight)
 
 
-def _groups_of(trainee: Trainee, plan: Plan) -> FeatureGroups | None:
+def _groups_of(state: TrainState, plan: Plan) -> FeatureGroups | None:
     """Features that l1 shrinks together; only hyperplanes have a weight for each."""
-    if not (plan.shrinks_groups and isinstance(trainee.splits, ObliqueSplits)):
+    if not (plan.shrinks_groups and isinstance(state.splits, ObliqueSplits)):
         return None
-    weight = trainee.splits.parameters["weight"]
-    return FeatureGroups(plan.feature_groups, weight, trainee.zeros, trainee.signs)
+    weight = state.splits.parameters["weight"]
+    return FeatureGroups(plan.feature_groups, weight, state.zeros, state.signs)
 
 
 def add_penalty_gradient(splits: AbstractSplits, plan: Plan, shares: Tensor) -> None:
@@ -336,6 +316,6 @@ def add_penalty_gradient(splits: AbstractSplits, plan: Plan, shares: Tensor) -> 
     if plan.l2:
         for weight in splits.weights():
             (plan.l2 * shares.to(weight) @ l2(weight)).backward()
-    if plan.roughness and plan.image_shape is not None and isinstance(splits, ObliqueSplits):
+    if plan.spatial_penalty and plan.image_shape is not None and isinstance(splits, ObliqueSplits):
         weight = splits.parameters["weight"]
-        (plan.roughness * shares.to(weight) @ roughness(weight, plan.image_shape)).backward()
+        (plan.spatial_penalty * shares.to(weight) @ spatial_penalty(weight, plan.image_shape)).backward()

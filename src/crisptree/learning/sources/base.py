@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.learning.engines.base import Models, Steps, Trainee
+from crisptree.learning.engines.base import Engine, TrainState
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups, Samples, group_rows
 from crisptree.splits import AbstractSplits, ObliqueSplits
@@ -72,12 +72,8 @@ class LeafGroups(NamedTuple):
 class SummedRows(ABC):
     """Training rows that are summed over, never held as a whole.
 
-    Parameters
-    ----------
-    template : Samples
-        No rows; its device, precision and target are those of all rows.
-    sample : Samples or None
-        Some of all rows, on which the stumps of regression trees search for a start.
+    ``template`` has no rows, but their device, precision and target. ``sample`` are some of all rows, on which the
+    stumps of regression trees search for a start.
     """
 
     retries_later = False
@@ -99,7 +95,7 @@ class SummedRows(ABC):
         """Sums over the rows of some leaves that their splits send left and right; all left without splits."""
 
     @abstractmethod
-    def steps(self, trainee: Trainee, plan: Plan, generator: torch.Generator, *, fresh: bool) -> Steps:
+    def make_engine(self, state: TrainState, plan: Plan, generator: torch.Generator, *, fresh: bool) -> Engine:
         """The optimiser steps of a training phase on all rows."""
 
     @abstractmethod
@@ -147,48 +143,6 @@ class SummedRows(ABC):
         return torch.from_numpy(self.target.tables(self.root.statistics[None])).to(self.weight)
 
 
-class SummedLevel:
-    """The stumps of one level in training, on rows known by their sums only; see ``Trainee``."""
-
-    is_whole_tree = False
-    models: Models | None = None
-    structure = TreeStructure.stump()
-
-    def __init__(
-        self,
-        source: SummedRows,
-        open_leaves: LeafGroups,
-        splits: AbstractSplits,
-        leaves: Tensor,
-        zeros: Tensor | None = None,
-        signs: Tensor | None = None,
-    ) -> None:
-        self.source, self.open, self.leaves = source, open_leaves, leaves
-        self.splits = splits.trainable()
-        self.zeros, self.signs = zeros, signs
-        self.groups = Groups(torch.zeros(0, dtype=torch.long), torch.tensor(open_leaves.sizes))
-
-    @property
-    def n_places(self) -> int:
-        return len(self.open.leaves)
-
-    @property
-    def penalty_shares(self) -> Tensor:
-        """All: the loss of a stump is a mean over its own rows."""
-        return torch.ones(self.splits.n_splits, dtype=torch.float64, device=self.leaves.device)
-
-    def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
-        return splits.at(x, group).reshape(-1, 1)
-
-    def places(self, group: Tensor) -> Tensor:
-        return group
-
-    def hard_counts(self, samples: Any) -> Tensor:
-        left, right = self.source.sides(self.open.tree, self.open.leaves, self.splits.detached())
-        counts = np.stack([left.statistics, right.statistics]).reshape(2, -1)
-        return torch.from_numpy(counts).to(self.leaves)
-
-
 def group_leaves(tree: Tree, samples: Samples, leaves: list[int]) -> Groups:
     """The rows of some leaves of a tree; a leaf may have none."""
     if not len(samples):
@@ -212,11 +166,11 @@ def side_sums(samples: Samples, groups: Groups, splits: AbstractSplits | None) -
     target, n_groups, n = samples.target, len(groups.sizes), samples.target.n_statistics
     found = torch.zeros(2, n_groups, n + 1 + samples.n_features, dtype=torch.float64, device=samples.device)
     for rows, group in zip(samples.pieces(groups.rows), samples.pieces(groups.group), strict=True):
-        turned = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
+        went_right = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
         if splits is not None:
-            turned = samples.turns(splits, rows, group).reshape(-1)
+            went_right = samples.goes_right(splits, rows, group).reshape(-1)
         weight, x = samples.weight[rows].double(), samples.batch(rows).double()
-        for side, index in enumerate((~turned, turned)):
+        for side, index in enumerate((~went_right, went_right)):
             g, w = group[index], weight[index]
             found[side, :, :n] += target.tally(samples.y[rows][index], w, g, n_groups)
             found[side, :, n] += torch.bincount(g, minlength=n_groups)

@@ -17,27 +17,26 @@ from torch import Tensor
 
 from crisptree.inference import CrispTree
 from crisptree.inference.statistics import SomeTree, SufficientStatistics, inherit_ranges, record_ranges, sum_statistics
-from crisptree.learning.engines import EpochResult, quickest
-from crisptree.learning.engines.base import Trainee, all_finite
+from crisptree.learning.engines import EpochResult, select_engine
+from crisptree.learning.engines.base import TrainState, all_finite
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.options import Pace, Plan
+from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Orders, Samples, group_rows
 from crisptree.learning.sources.base import (
     Doubles,
     LeafState,
     Side,
-    SummedLevel,
     SummedRows,
     group_leaves,
     side_sums,
     split_sides,
 )
-from crisptree.learning.stumps import Stumps
-from crisptree.learning.task import Part, Problem, scaled_samples
+from crisptree.learning.stumps import Stumps, SummedLevel
+from crisptree.learning.task import RowSet, TrainingTask, scaled_samples
 from crisptree.splits import AbstractSplits
 from crisptree.tree import Tree
 
-Chunks = Callable[[int | None], Iterator[Part]]
+Chunks = Callable[[int | None], Iterator[RowSet]]
 """A pass over all rows; with a seed they are shuffled."""
 
 OPTIMIZER_STATE = ("mean.", "square.", "steps")
@@ -54,7 +53,7 @@ class Totals(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BatchedProblem(Problem):
+class BatchedTask(TrainingTask):
     """A training on batches. ``training`` are some of the rows, ``chunks`` begins a pass over all of them.
 
     Weights of statistics are relative to the mean weight of all rows.
@@ -99,25 +98,25 @@ class BatchedRows(SummedRows):
 
     retries_later = True
 
-    def __init__(self, problem: BatchedProblem, sample: Samples) -> None:
-        rows = problem.training
-        none = Part(rows.X[:0], rows.y[:0], rows.weight[:0])
-        super().__init__(scaled_samples(none, problem, 1.0, sample.device, sample.n_jobs), sample)
-        self.problem, self.n_jobs = problem, sample.n_jobs
+    def __init__(self, task: BatchedTask, sample: Samples) -> None:
+        rows = task.training
+        none = RowSet(rows.X[:0], rows.y[:0], rows.weight[:0])
+        super().__init__(scaled_samples(none, task, 1.0, sample.device, sample.n_jobs), sample)
+        self.task, self.n_jobs = task, sample.n_jobs
 
     def __len__(self) -> int:
-        return self.problem.totals.n_rows
+        return self.task.totals.n_rows
 
     def one_pass(self, seed: int | None = None) -> Iterator[Samples]:
         """All rows once, a chunk at a time; weights are relative to the mean of all."""
-        problem = self.problem
-        for part in problem.chunks(seed):
-            yield scaled_samples(part, problem, problem.totals.mean_weight, self.device, self.n_jobs, as_array=True)
+        task = self.task
+        for part in task.chunks(seed):
+            yield scaled_samples(part, task, task.totals.mean_weight, self.device, self.n_jobs, as_array=True)
 
     @property
     def root(self) -> LeafState:
         """All rows as one leaf, known from the first pass."""
-        totals, scaling = self.problem.totals, self.problem.scaling
+        totals, scaling = self.task.totals, self.task.scaling
         center = torch.from_numpy((totals.mean - scaling.center) * scaling.factor).to(self.weight)
         return LeafState(totals.n_rows, totals.statistics, center)
 
@@ -132,9 +131,9 @@ class BatchedRows(SummedRows):
         total = sum(side_sums(samples, group_leaves(tree, samples, leaves), splits) for samples in self.one_pass())
         return split_sides(np.asarray(total), self.target.n_statistics)
 
-    def steps(self, trainee: Trainee, plan: Plan, generator: torch.Generator, *, fresh: bool) -> BatchedSteps:
+    def make_engine(self, state: TrainState, plan: Plan, generator: torch.Generator, *, fresh: bool) -> BatchedEngine:
         assert fresh  # responsibilities of the parameters before an epoch would have to be kept for every row
-        return BatchedSteps(trainee, self, plan, generator)
+        return BatchedEngine(state, self, plan, generator)
 
     def score(self, tree: Tree, tables: Tensor) -> float:
         total = weight = 0.0
@@ -144,68 +143,72 @@ class BatchedRows(SummedRows):
         return total / weight
 
 
-class BatchedSteps:
+class BatchedEngine:
     """The steps of an epoch, chunk after chunk, by the quickest backend for each."""
 
-    def __init__(self, trainee: Any, rows: BatchedRows, plan: Plan, generator: torch.Generator) -> None:
-        self.trainee, self.rows, self.generator = trainee, rows, generator
+    def __init__(self, state: Any, rows: BatchedRows, plan: Plan, generator: torch.Generator) -> None:
+        self.state, self.rows, self.generator = state, rows, generator
         self.plan = replace(plan, rows_per_epoch=None)
-        self.shares = trainee.penalty_shares if trainee.is_whole_tree and plan.has_penalties else None
-        parameters = trainee.splits.parameters
-        self.state = {"steps": next(iter(parameters.values())).new_zeros(trainee.splits.n_splits)}
+        self.shares = state.penalty_shares if state.is_whole_tree and plan.has_penalties else None
+        parameters = state.splits.parameters
+        self.adam_state = {"steps": next(iter(parameters.values())).new_zeros(state.splits.n_splits)}
         for kind in ("mean", "square"):
-            self.state |= {f"{kind}.{name}": torch.zeros_like(value).detach() for name, value in parameters.items()}
+            self.adam_state |= {
+                f"{kind}.{name}": torch.zeros_like(value).detach() for name, value in parameters.items()
+            }
 
-    def memory(self) -> dict[str, Tensor]:
-        return self.state
+    def optimizer_state(self) -> dict[str, Tensor]:
+        return self.adam_state
 
-    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+    def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult:
         """All chunks of one pass; the order of the rows is drawn here."""
-        trainee, target = self.trainee, self.rows.target
-        n_columns = trainee.leaves.shape[1] // target.n_values * target.n_statistics
-        counts = trainee.leaves.new_zeros(len(trainee.leaves), n_columns, dtype=torch.float64)
+        state, target = self.state, self.rows.target
+        n_columns = state.leaves.shape[1] // target.n_values * target.n_statistics
+        counts = state.leaves.new_zeros(len(state.leaves), n_columns, dtype=torch.float64)
         loss = total = 0.0
         for samples in self.rows.one_pass(int(torch.randint(2**62, (), generator=self.generator))):
             chunk, index = self._chunk(samples)
             if not len(index):
                 continue
             plan = replace(self.plan, min_updates=math.ceil(len(samples) / len(self.rows) * self.plan.min_updates))
-            found = self._chunk_epoch(chunk, index, samples, plan, pace)
+            found = self._chunk_epoch(chunk, index, samples, plan, settings)
             wide = counts.reshape(len(counts), -1, target.n_statistics)
             some = found.counts.reshape(len(counts), -1, target.n_statistics).to(counts)
-            wide[:, index if not trainee.is_whole_tree else slice(None)] += some
+            wide[:, index if not state.is_whole_tree else slice(None)] += some
             weight = float(samples.weight[chunk.groups.rows].double().sum())
             loss, total = loss + weight * found.loss, total + weight
-        return EpochResult(counts.to(trainee.leaves), loss / max(total, 1e-300), all_finite(trainee.splits))
+        return EpochResult(counts.to(state.leaves), loss / max(total, 1e-300), all_finite(state.splits))
 
     def _chunk(self, samples: Samples) -> tuple[Any, Tensor]:
         """What some rows of a chunk train, and the numbers of its splits: the whole tree, or the stumps they reach."""
-        trainee = self.trainee
-        if trainee.is_whole_tree:
-            whole = WholeTree(trainee.tree(), samples, trainee.zeros, trainee.signs)
+        state = self.state
+        if state.is_whole_tree:
+            whole = WholeTree(state.tree(), samples, state.zeros, state.signs)
             if self.shares is not None:
                 whole.__dict__["penalty_shares"] = self.shares
-            return whole, torch.arange(trainee.structure.n_splits, device=samples.device)
-        assert isinstance(trainee, SummedLevel)
-        leaf = samples.all_leaves(trainee.open.tree)
-        there = torch.bincount(leaf, minlength=trainee.open.tree.structure.n_leaves)[trainee.open.leaves] > 0
+            return whole, torch.arange(state.structure.n_splits, device=samples.device)
+        assert isinstance(state, SummedLevel)
+        leaf = samples.all_leaves(state.open.tree)
+        there = torch.bincount(leaf, minlength=state.open.tree.structure.n_leaves)[state.open.leaves] > 0
         index = torch.nonzero(there)[:, 0]
         if not len(index):
             return None, index
-        groups = group_rows(leaf, [trainee.open.leaves[number] for number in index.tolist()])
-        tables = trainee.leaves.reshape(2, trainee.n_places, -1)[:, index].reshape(2, -1)
-        zeros = None if trainee.zeros is None else trainee.zeros[index]
-        return Stumps(trainee.splits.select(index), tables, groups, zeros=zeros, signs=trainee.signs), index
+        groups = group_rows(leaf, [state.open.leaves[number] for number in index.tolist()])
+        tables = state.leaves.reshape(2, state.n_stumps, -1)[:, index].reshape(2, -1)
+        zeros = None if state.zeros is None else state.zeros[index]
+        return Stumps(state.splits.select(index), tables, groups, zeros=zeros, signs=state.signs), index
 
-    def _chunk_epoch(self, chunk: Any, index: Tensor, samples: Samples, plan: Plan, pace: Pace) -> EpochResult:
+    def _chunk_epoch(
+        self, chunk: Any, index: Tensor, samples: Samples, plan: Plan, settings: EpochSettings
+    ) -> EpochResult:
         """One epoch of a chunk, with the state of the optimiser as the chunk before left it."""
-        steps = quickest(chunk, samples, plan)(chunk, samples, plan, fresh=True)
-        state = {name: place for name, place in steps.memory().items() if name.startswith(OPTIMIZER_STATE)}
-        for name, place in state.items():
-            place.copy_(self.state[name][index])
-        found = steps.epoch(pace, Orders(chunk.groups, plan, self.generator).next())
-        for name, place in state.items():
-            self.state[name][index] = place.to(self.state[name])
-        for name, value in self.trainee.splits.parameters.items():
+        engine = select_engine(chunk, samples, plan)(chunk, samples, plan, fresh=True)
+        moments = {name: place for name, place in engine.optimizer_state().items() if name.startswith(OPTIMIZER_STATE)}
+        for name, place in moments.items():
+            place.copy_(self.adam_state[name][index])
+        found = engine.epoch(settings, Orders(chunk.groups, plan, self.generator).next())
+        for name, place in moments.items():
+            self.adam_state[name][index] = place.to(self.adam_state[name])
+        for name, value in self.state.splits.parameters.items():
             value.data[index] = chunk.splits.parameters[name].detach()
         return found

@@ -20,40 +20,33 @@ from crisptree.inference import CrispTree
 from crisptree.inference.statistics import SomeTree, SufficientStatistics, record_ranges, sum_statistics
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.rows import Shards
-from crisptree.learning.engines.base import Trainee
+from crisptree.learning.engines.base import TrainState
 from crisptree.learning.engines.shard_schedule import ShardedGroups, ShardRows, gradient_units
-from crisptree.learning.engines.sharded import ShardedSteps
-from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
+from crisptree.learning.engines.sharded import ShardedEngine
+from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback, StopTraining
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups, Samples
-from crisptree.learning.sources.base import Side, SummedLevel, SummedRows, group_leaves, side_sums, split_sides
-from crisptree.learning.task import Part, Problem, Result, scaled_samples
+from crisptree.learning.sources.base import Side, SummedRows, group_leaves, side_sums, split_sides
+from crisptree.learning.stumps import SummedLevel
+from crisptree.learning.task import Result, RowSet, TrainingTask, scaled_samples
 from crisptree.splits import AbstractSplits
 from crisptree.tree import Tree
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ShardedProblem(Problem):
+class ShardedTask(TrainingTask):
     """A training by all processes of a group. ``training`` has no rows; they are in the shards of all processes.
 
-    Parameters
-    ----------
-    group : ProcessGroup
-        The processes.
-    shards, held : Shards
-        The training rows of this process, and its validation rows, if there are some in any process.
-    total_rows, row_weight : int, float
-        Number of rows in all processes, and their mean weight.
-    sample : Part or None
-        Some of all rows, the same in every process, on which stumps of regression trees search for a start.
+    ``total_rows`` and ``row_weight`` are the number of rows in all processes and their mean weight. ``sample`` are some
+    of all rows, the same in every process, on which stumps of regression trees search for a start.
     """
 
     group: ProcessGroup
     shards: Shards
-    held: Shards | None
+    validation_shards: Shards | None
     total_rows: int
     row_weight: float
-    sample: Part | None
+    sample: RowSet | None
 
     @property
     def n_rows(self) -> int:
@@ -70,8 +63,8 @@ class ShardedProblem(Problem):
     def compute_once(self, function: Callable[[], Result]) -> Result:
         return self.group.from_first(function)
 
-    def listener(self, on_epoch: Listener | None) -> GroupListener:
-        return GroupListener(self.group, on_epoch)
+    def listener(self, on_epoch: EpochCallback | None) -> GroupCallback:
+        return GroupCallback(self.group, on_epoch)
 
     def on(self, device: torch.device, n_jobs: int | None, shifts: Any = None, **options: Any) -> tuple[Any, Any]:
         template = self.samples(self.training, device, n_jobs)
@@ -81,9 +74,9 @@ class ShardedProblem(Problem):
             own = [self.samples(part, device, n_jobs) for part in shards.parts]
             return ShardedRows(self.group, own, shards.first, shards.n_shards, template, sample)
 
-        return rows(self.shards, sample), None if self.held is None else rows(self.held, None)
+        return rows(self.shards, sample), None if self.validation_shards is None else rows(self.validation_shards, None)
 
-    def samples(self, part: Part, device: torch.device, n_jobs: int | None) -> Samples:
+    def samples(self, part: RowSet, device: torch.device, n_jobs: int | None) -> Samples:
         """Some rows on the training device."""
         return scaled_samples(part, self, self.mean_weight, device, n_jobs)
 
@@ -111,10 +104,10 @@ class ShardedProblem(Problem):
         return replace(tree, statistics=replace(tree.statistics, **ranges))
 
 
-class GroupListener(Ending):
+class GroupCallback(StoppableCallback):
     """The first process hears of every epoch; whether it asks to stop, or fails, all are told."""
 
-    def __init__(self, group: ProcessGroup, callback: Listener | None) -> None:
+    def __init__(self, group: ProcessGroup, callback: EpochCallback | None) -> None:
         super().__init__(callback)
         self.group = group
 
@@ -169,14 +162,14 @@ class ShardedRows(SummedRows):
         right, everything = self.group.total(found, (2,))
         return float(right / everything)
 
-    def steps(self, trainee: Trainee, plan: Plan, generator: torch.Generator, *, fresh: bool) -> ShardedSteps:
-        if isinstance(trainee, SummedLevel):
-            tree, leaves = trainee.open.tree, trainee.open.leaves
+    def make_engine(self, state: TrainState, plan: Plan, generator: torch.Generator, *, fresh: bool) -> ShardedEngine:
+        if isinstance(state, SummedLevel):
+            tree, leaves = state.open.tree, state.open.leaves
             own = [group_leaves(tree, samples, leaves) for samples in self.samples]
         else:
             own = [Groups.everything(len(samples), samples.device) for samples in self.samples]
-        groups = ShardedGroups.of(own, trainee.n_places, self.n_shards, self.first, self.group)
-        return ShardedSteps(trainee, groups, self.shard_rows, plan, self.group, generator, fresh=fresh)
+        groups = ShardedGroups.of(own, state.n_stumps, self.n_shards, self.first, self.group)
+        return ShardedEngine(state, groups, self.shard_rows, plan, self.group, generator, fresh=fresh)
 
     @cached_property
     def shard_rows(self) -> ShardRows:

@@ -4,7 +4,7 @@ class Confusion {
   constructor(holder, listener) {
     this.holder = holder;
     this.listener = listener;
-    this.chosen = null;
+    this.selected = null;
     this.focused = [0, 0];
     this.draw();
     new ResizeObserver(() => this.resized()).observe(holder);
@@ -42,7 +42,7 @@ class Confusion {
     this.table.classList.toggle("long-names", long);
     this.table.classList.toggle("upright", long && N_CLASSES > 5);
     this.holder.replaceChildren(
-      hint("Rows are true classes, columns predicted ones. Choose a cell to see its samples."),
+      hint("Rows are true classes, columns predicted ones. Select a cell to see its samples."),
       this.table,
     );
     this.mark();
@@ -65,8 +65,8 @@ class Confusion {
       },
       make("span", {}, rows ? count(rows) : "·"),
     );
-    // A root brings out the few errors next to the many right answers. Never more than half of a colour, light or dark:
-    // the numbers must be read on it.
+    // A root shows the few errors next to the many correct predictions. At most half of a color, light or dark, so that
+    // the numbers stay readable on it.
     cell.style.setProperty(
       "--share",
       rows ? `${Math.round(8 + 40 * Math.sqrt(truth === predicted ? share * 0.7 : Math.min(share * 4, 1)))}%` : "0%",
@@ -89,17 +89,17 @@ class Confusion {
     for (const cell of this.body.querySelectorAll("td")) {
       const place = [Number(cell.dataset.true), Number(cell.dataset.predicted)];
       cell.setAttribute("tabindex", String(place) === String(this.focused) ? "0" : "-1");
-      cell.setAttribute("aria-selected", String(String(place) === String(this.chosen)));
+      cell.setAttribute("aria-selected", String(String(place) === String(this.selected)));
     }
   }
 
   pressed(cell) {
     if (!cell?.dataset.true) return;
-    this.choose([Number(cell.dataset.true), Number(cell.dataset.predicted)]);
+    this.select([Number(cell.dataset.true), Number(cell.dataset.predicted)]);
   }
 
-  choose(place) {
-    this.chosen = place;
+  select(place) {
+    this.selected = place;
     this.focused = place ?? this.focused;
     this.mark();
     this.listener.cell(place);
@@ -113,7 +113,7 @@ class Confusion {
       this.mark();
       this.at(this.focused).focus();
     } else if (event.key === "Enter" || event.key === " ") {
-      this.choose(this.focused);
+      this.select(this.focused);
     } else {
       return;
     }
@@ -181,14 +181,14 @@ function wrongRows() {
   return DATA.summary.rows - right;
 }
 
-const BLAMED = 12;
+const MAX_ATTRIBUTED = 12;
 
-function blameTable(holder, listener) {
-  const entries = DATA.blame.slice(0, BLAMED);
+function attributionTable(holder, listener) {
+  const entries = DATA.error_attribution.slice(0, MAX_ATTRIBUTED);
   const most = Math.max(...entries.map(([, errors]) => errors), 1);
-  const rest = total(DATA.blame.slice(BLAMED).map(([, errors]) => errors));
+  const rest = total(DATA.error_attribution.slice(MAX_ATTRIBUTED).map(([, errors]) => errors));
   holder.append(
-    hint("To blame for an error is the deepest split where most training rows of the true class turn the other way."),
+    hint("The split of an error is the deepest one where most training rows of its true class take the other branch."),
     make(
       "table",
       { class: "plain blame" },
@@ -214,6 +214,6 @@ function blameTable(holder, listener) {
       ),
     ),
   );
-  if (rest)
-    holder.append(hint(`${count(rest)} more errors at ${count(DATA.blame.length - entries.length)} other splits.`));
+  const others = count(DATA.error_attribution.length - entries.length);
+  if (rest) holder.append(hint(`${count(rest)} more errors at ${others} other splits.`));
 }

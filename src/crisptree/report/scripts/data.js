@@ -94,9 +94,9 @@ function nodeName(node) {
 }
 
 function pathTo(node) {
-  const way = [];
-  for (let here = node; here >= 0; here = PARENT[here]) way.unshift(here);
-  return way;
+  const path = [];
+  for (let current = node; current >= 0; current = PARENT[current]) path.unshift(current);
+  return path;
 }
 
 function total(values) {

@@ -1,4 +1,4 @@
-// What happens when something is chosen: the one place that knows all parts of the page.
+// Event handlers of a selection: the one script that knows all parts of the page.
 
 const byId = (id) => document.getElementById(id);
 const panel = byId("panel");
@@ -24,7 +24,7 @@ const listener = {
     if (place) gallery.showCell(place);
   },
   filter(wrongOnly) {
-    confusion?.choose(null);
+    confusion?.select(null);
     gallery.showAll(wrongOnly);
   },
 };
@@ -184,7 +184,7 @@ panel.append(...welcome());
 const tree = new TreeView(byId("canvas"), listener);
 const confusion = DATA.confusion ? new Confusion(byId("confusion"), listener) : null;
 const gallery = DATA.samples ? new Gallery(byId("gallery"), listener) : null;
-if (DATA.blame?.length) blameTable(byId("blame"), listener);
+if (DATA.error_attribution?.length) attributionTable(byId("blame"), listener);
 if (DATA.history) trainingCurves(byId("training"));
 if (DATA.roc) qualityOf(byId("quality"));
 if (DATA.importances?.length) importanceList(byId("importances"), searchFor);

@@ -53,7 +53,7 @@ function splitFace(split) {
 // A tabular split as the rule by which rows go right: its largest terms over bars of their influence, its threshold.
 function termsFace(split) {
   const { features, values, raw, thresholds, nonzero } = DATA.weights;
-  const [chosen, effects, weights] = [features, values, raw].map((table) => table.row(split));
+  const [listed, effects, weights] = [features, values, raw].map((table) => table.row(split));
   const all = nonzero.at(split),
     alone = all === 1,
     shown = Math.min(TERMS, all);
@@ -83,18 +83,18 @@ function termsFace(split) {
       shape(
         "text",
         { x: 0, y: y + row / 2 + 4, "text-anchor": "middle", class: "term" },
-        cut(factor + times + DATA.features[chosen[term]], most),
+        cut(factor + times + DATA.features[listed[term]], most),
       ),
     );
   }
   const sign = alone && weights[0] < 0 ? "<" : ">";
   const more = all > shown ? `+ ${count(all - shown)} more ` : "";
-  const says = all ? `${more}${sign} ${short(thresholds.at(split))}` : "no weights: all go one way";
+  const comparison = all ? `${more}${sign} ${short(thresholds.at(split))}` : "no weights: all go one way";
   group.append(
     shape(
       "text",
       { x: 0, y: first + shown * row + row / 2 + 5, "text-anchor": "middle", class: "term threshold" },
-      says,
+      comparison,
     ),
   );
   return group;

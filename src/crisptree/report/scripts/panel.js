@@ -1,4 +1,4 @@
-// What the panel says about a split or a leaf.
+// The panel about a split or a leaf.
 
 function part(title, ...content) {
   return make("section", {}, make("h4", {}, title), ...content);
@@ -11,7 +11,7 @@ function hint(text) {
 function welcome() {
   return [
     make("h3", {}, "Nothing selected"),
-    hint("Choose a split or a leaf of the tree, or a sample below."),
+    hint("Select a split or a leaf of the tree, or a sample below."),
     make(
       "ul",
       { class: "hints" },
@@ -90,14 +90,14 @@ function columnsHint() {
 }
 
 function errorsAt(split) {
-  const entry = DATA.blame?.find(([culprit]) => culprit === split);
-  if (!DATA.blame) return null;
+  const entry = DATA.error_attribution?.find(([responsible]) => responsible === split);
+  if (!DATA.error_attribution) return null;
   return part(
     "Errors",
     hint(
       entry
-        ? `To blame for ${count(entry[1])} errors, ${percent(entry[2])} of all.`
-        : "To blame for no error of the given rows.",
+        ? `Responsible for ${count(entry[1])} errors, ${percent(entry[2])} of all.`
+        : "Responsible for no error of the given rows.",
     ),
   );
 }
@@ -177,18 +177,18 @@ function nodeButton(node, listener) {
 function leafPanel(node, listener) {
   const leaf = node - N_SPLITS,
     shares = sharesAt(node);
-  const way = pathTo(node).slice(0, -1);
+  const path = pathTo(node).slice(0, -1);
   return [
-    headOf(`Depth ${DEPTH[node]}`, `Leaf ${leaf}`, make("p", {}, "Answers ", className(largest(shares)))),
+    headOf(`Depth ${DEPTH[node]}`, `Leaf ${leaf}`, make("p", {}, "Predicts ", className(largest(shares)))),
     part("Classes", classBars(shares, [DATA.tree.train.row(node), DATA.tree.given?.row(node)]), columnsHint()),
     part("Rows", countsTable([["here", node]], listener)),
     part(
-      "Way here",
-      way.length
+      "Decision path",
+      path.length
         ? make(
             "p",
-            { class: "way" },
-            way.map((split) => nodeButton(split, listener)),
+            { class: "decision-path" },
+            path.map((split) => nodeButton(split, listener)),
           )
         : hint("This leaf is the whole tree."),
     ),

@@ -1,4 +1,4 @@
-// How good the answers are: figures of every class, ROC and calibration curves; importances; what pruning would cost.
+// Quality of the predictions: figures of every class, ROC and calibration curves; importances; what pruning would cost.
 
 const PLOT = { width: 330, height: 300, left: 44, right: 12, top: 10, bottom: 40 };
 
@@ -53,28 +53,35 @@ function rocCurves() {
 }
 
 function calibrationCurve() {
-  const { class: number, told, came, rows } = DATA.calibration;
+  const { class: number, predicted, observed, rows } = DATA.calibration;
   const of = number === null ? "the predicted class" : DATA.classes[number];
   const { picture, holder, x, y } = axes(
     `Calibration: probability of ${of}`,
-    "said",
-    "came true",
-    `What was said and what came true of ${of}`,
+    "predicted probability",
+    "observed frequency",
+    `Predicted probability and observed frequency of ${of}`,
   );
   const most = Math.max(...rows);
   picture.append(
-    shape("path", { class: "curve", d: lineThrough(told.map((share, place) => [x(share), y(came[place])])) }),
+    shape("path", {
+      class: "curve",
+      d: lineThrough(predicted.map((share, place) => [x(share), y(observed[place])])),
+    }),
   );
-  told.forEach((share, place) =>
+  predicted.forEach((share, place) =>
     picture.append(
       shape(
         "circle",
-        { class: "curve", cx: x(share), cy: y(came[place]), r: 2 + 4 * Math.sqrt(rows[place] / most) },
-        shape("title", {}, `${count(rows[place])} rows: said ${percent(share)}, came true ${percent(came[place])}`),
+        { class: "curve", cx: x(share), cy: y(observed[place]), r: 2 + 4 * Math.sqrt(rows[place] / most) },
+        shape(
+          "title",
+          {},
+          `${count(rows[place])} rows: predicted ${percent(share)}, observed ${percent(observed[place])}`,
+        ),
       ),
     ),
   );
-  holder.append(hint("Larger dots are more rows. On the dashed line, what was said came true as often."));
+  holder.append(hint("Larger dots are more rows. On the dashed line the two are equal."));
   return holder;
 }
 
@@ -119,7 +126,7 @@ function qualityOf(holder) {
       classTable(),
       hint(
         `Precision: of the rows predicted so, how many are. Recall: of the rows that are, how many are found. Always ` +
-          `saying ${DATA.classes[DATA.baseline.class]} would be right for ${percent(DATA.baseline.given)} of the rows.`,
+          `always ${DATA.classes[DATA.baseline.class]} would be right for ${percent(DATA.baseline.given)} of the rows.`,
       ),
     ),
   );

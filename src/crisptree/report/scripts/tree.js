@@ -92,7 +92,7 @@ class TreeView {
     });
   }
 
-  // Everything that says what is selected, searched or on a sample's path.
+  // Marks of what is selected, searched or on a sample's path.
   mark() {
     const onPath = new Set(this.path);
     this.canvas.classList.toggle("has-path", this.path.length > 0);

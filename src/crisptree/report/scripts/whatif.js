@@ -54,13 +54,13 @@ if (WHAT_IF) document.documentElement.dataset.whatif = String(WHAT_IF_AGREES);
 function whatIf(sample, listener) {
   const row = columnsOf(sample),
     features = DATA.samples.what_if.rows.row(sample).slice();
-  const answer = make("p", { class: "answer", "aria-live": "polite" });
+  const prediction = make("p", { class: "answer", "aria-live": "polite" });
   const rows = [];
   const predict = (place = null) => {
     try {
       if (place !== null) WHAT_IF.setColumn(features, place, row[place]);
     } catch (error) {
-      answer.replaceChildren(error.message);
+      prediction.replaceChildren(error.message);
       return;
     }
     const leaf = WHAT_IF.leaf(features),
@@ -68,7 +68,7 @@ function whatIf(sample, listener) {
       best = largest(table),
       moved = leaf !== DATA.samples.leaf.at(sample),
       changed = moved || best !== DATA.samples.predicted.at(sample);
-    answer.replaceChildren(
+    prediction.replaceChildren(
       changed ? "then predicted " : "predicted ",
       className(best),
       ` ${percent(table[best])} in `,
@@ -92,7 +92,7 @@ function whatIf(sample, listener) {
   return make(
     "div",
     { class: "what-if" },
-    answer,
+    prediction,
     make(
       "div",
       { class: "scroll" },

@@ -1,0 +1,282 @@
+"""Rows in batches: data sets larger than memory, read again in every epoch.
+
+``fit`` of a single tree takes ``Batches`` in place of X and y, or what they are made of: a function that begins a new
+pass and returns an iterator of (X, y) or (X, y, weight), or a dataset or loader of torch. See docs/streams.md.
+
+>>> import numpy as np
+>>> from crisptree import Batches
+>>> rows = Batches.from_arrays(np.eye(5), np.arange(5) > 2, at_once=2)
+>>> [len(y) for X, y, weight in rows.one_pass()]
+[2, 2, 1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.encoding.containers import are_batches, is_of_torch
+from crisptree.tensors import detach
+
+__all__ = ["Batch", "Batches", "StreamError"]
+
+ROWS_AT_ONCE = 65_536
+
+
+class StreamError(ValueError):
+    """Batches that are no rows, that differ from each other, or that cannot be read; the message says which."""
+
+
+class Batch(NamedTuple):
+    """A batch of rows: float32 features, labels, weights."""
+
+    X: npt.NDArray[np.float32]
+    y: npt.NDArray[Any]
+    weight: npt.NDArray[np.float64]
+
+
+class Batches:
+    """Rows in batches that can be iterated over any number of times.
+
+    Parameters
+    ----------
+    factory : callable
+        Begins a pass: returns an iterator of (X, y) or (X, y, weight). Every pass must give the same rows, in any
+        order.
+    columns : sequence of str, optional
+        The names of the features.
+    name : str, default="the rows"
+        Name of the rows in error messages.
+    """
+
+    def __init__(
+        self, factory: Callable[[], Iterable[Any]], columns: Sequence[str] | None = None, name: str = "the rows"
+    ) -> None:
+        if not callable(factory):
+            raise TypeError(
+                f"Batches must be given a function that begins a pass over the rows; got {type(factory).__name__}, "
+                "which can be gone through once at most. Give the function that makes it."
+            )
+        self.factory, self.columns, self.name = factory, columns, name
+        self.width: int | None = None if columns is None else len(columns)
+        self._last: Any = None  # the iterator that ended the pass before
+
+    @classmethod
+    def from_arrays(cls, X: Any, y: Any, weight: Any = None, *, at_once: int = ROWS_AT_ONCE) -> Batches:
+        """Read slices of arrays, which may be memory-mapped."""
+        if len(X) != len(y) or (weight is not None and len(weight) != len(X)):
+            raise StreamError(f"X, y and weight must have the same length; X has {len(X):,} rows and y {len(y):,}.")
+
+        def one_pass() -> Iterator[tuple[Any, ...]]:
+            for start in range(0, len(X), at_once):
+                rows = slice(start, start + at_once)
+                yield (X[rows], y[rows]) if weight is None else (X[rows], y[rows], weight[rows])
+
+        return cls(one_pass)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | PathLike[str] | Sequence[str | PathLike[str]],
+        target: str,
+        *,
+        weights: str | None = None,
+        at_once: int = ROWS_AT_ONCE,
+    ) -> Batches:
+        """Read numeric columns of one or several Parquet files, or of all in a folder.
+
+        Needs pyarrow (the extra ``tables``). Files that change between two passes are refused.
+        """
+        files = _find_files(path)
+        schema = _open_parquet(files[0]).schema_arrow
+        for name in (target, *([] if weights is None else [weights])):
+            if name not in schema.names:
+                raise StreamError(f"{files[0]} has no column {name!r}; it has {', '.join(schema.names)}.")
+        columns = [name for name in schema.names if name not in (target, weights)]
+        states = [_get_state(file) for file in files]
+
+        def one_pass() -> Iterator[tuple[Any, ...]]:
+            for file, state in zip(files, states, strict=True):
+                _check_unchanged(file, state)
+                yield from _read_parquet(file, columns, target, weights, at_once)
+                _check_unchanged(file, state)
+
+        return cls(one_pass, columns, str(path))
+
+    @classmethod
+    def from_torch(cls, data: Any, *, at_once: int = ROWS_AT_ONCE) -> Batches:
+        """Read a DataLoader, whose batches are (X, y) or (X, y, weight), or a Dataset of such rows."""
+        if hasattr(data, "batch_size"):
+            return cls(lambda: iter(data))
+        if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+            return cls(lambda: _stack_rows((data[number] for number in range(len(data))), at_once))
+        return cls(lambda: _stack_rows(iter(data), at_once))
+
+    def one_pass(self) -> Iterator[Batch]:
+        """Iterate over all batches once; each is checked, and empty ones are skipped."""
+        number = -1
+        batches = self._begin()
+        while True:
+            number += 1
+            try:
+                given = next(batches, None)
+            except StreamError:
+                raise
+            except Exception as error:
+                raise StreamError(f"batch {number} of {self.name} cannot be read: {error}.") from error
+            if given is None:
+                self._last = batches
+                return
+            batch = self._check(given, number)
+            if len(batch.y):
+                yield batch
+
+    def _begin(self) -> Iterator[Any]:
+        try:
+            iterator = iter(self.factory())
+        except StreamError:
+            raise
+        except Exception as error:
+            raise StreamError(f"a pass over {self.name} cannot begin: {error}.") from error
+        if iterator is self._last:
+            raise StreamError(
+                f"every pass over {self.name} must begin anew; the function has returned the iterator of the pass "
+                "before, which is used up. Make a new one in every call."
+            )
+        return iterator
+
+    def _check(self, given: Any, number: int) -> Batch:
+        if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+            raise StreamError(
+                f"batch {number} of {self.name} must be (X, y) or (X, y, weight); got {type(given).__name__}."
+            )
+        given = [detach(part) for part in given]
+        try:
+            with np.errstate(over="ignore", under="ignore"):
+                X = np.ascontiguousarray(given[0], dtype=np.float32)
+            y = np.asarray(given[1])
+            weight = np.ones(len(y)) if len(given) == 2 else np.asarray(given[2], dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise StreamError(
+                f"batch {number} of {self.name} must hold numbers and labels; it does not: {error}."
+            ) from error
+        if X.ndim != 2 or y.ndim not in (1, 2) or weight.shape != y.shape[:1] or len(X) != len(y):
+            shapes = f"{X.shape}, {y.shape} and {weight.shape}"
+            raise StreamError(
+                f"batch {number} of {self.name} must have X of (n, n_features), y of (n,) or (n, n_outputs), and "
+                f"weight of (n,); got {shapes}."
+            )
+        if self.width is None:
+            self.width = X.shape[1]
+        if X.shape[1] != self.width or not self.width:
+            raise StreamError(
+                f"batch {number} of {self.name} must have {self.width} features as those before; it has {X.shape[1]}."
+            )
+        if not np.isfinite(X).all():
+            row, column = np.argwhere(~np.isfinite(X))[0]
+            name = column if self.columns is None else repr(self.columns[column])
+            raise StreamError(
+                f"batch {number} of {self.name} must hold finite numbers that fit into float32; row {row} has "
+                f"{X[row, column]} in column {name}. Fill missing values and encode text before."
+            )
+        if not (np.isfinite(weight).all() and (weight >= 0).all()):
+            raise StreamError(f"batch {number} of {self.name} must have finite weights of at least 0; it has others.")
+        kept = weight > 0
+        return Batch(X, y, weight) if kept.all() else Batch(X[kept], y[kept], weight[kept])
+
+
+def as_batches(data: Any, y: Any = None) -> Batches | None:
+    """Convert rows in batches, in any form, to ``Batches``; None for anything else. ``y`` must be None then."""
+    if not are_batches(data):
+        return None
+    if y is not None:
+        raise ValueError("`y` must be None for rows in batches, whose second part it is; got both.")
+    if isinstance(data, Batches):
+        return data
+    return Batches.from_torch(data) if is_of_torch(data) else Batches(data)
+
+
+def _stack_rows(rows: Iterator[Any], at_once: int) -> Iterator[tuple[Any, ...]]:
+    """Stack single rows to batches."""
+    while some := list(islice(rows, at_once)):
+        yield tuple(np.stack([np.asarray(value) for value in part]) for part in zip(*some, strict=True))
+
+
+def _find_files(path: Any) -> list[Path]:
+    paths = [Path(path)] if isinstance(path, str | PathLike) else [Path(one) for one in path]
+    files: list[Path] = []
+    for one in paths:
+        if not one.exists():
+            raise StreamError(f"{one} must be a Parquet file or a folder of them; there is no such file.")
+        files += sorted(one.rglob("*.parquet")) if one.is_dir() else [one]
+    if not files:
+        raise StreamError(f"{path} must be Parquet files or a folder of them (*.parquet); there are none.")
+    return files
+
+
+def _get_state(file: Path) -> tuple[int, int]:
+    try:
+        status = file.stat()
+    except OSError as error:
+        raise StreamError(f"{file} cannot be read: {error}.") from error
+    return status.st_size, status.st_mtime_ns
+
+
+def _check_unchanged(file: Path, state: tuple[int, int]) -> None:
+    if _get_state(file) != state:
+        raise StreamError(f"{file} has changed since the first pass over the rows. Begin the fit again.")
+
+
+def _open_parquet(file: Path) -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            "Parquet files need pyarrow, which is not installed. Install it with: pip install 'crisptree[tables]'"
+        ) from error
+
+    try:
+        return pyarrow.parquet.ParquetFile(file, memory_map=False)
+    except Exception as error:
+        raise StreamError(f"{file} is damaged or no Parquet file ({error}).") from error
+
+
+def _read_parquet(
+    file: Path, columns: Sequence[str], target: str, weights: str | None, at_once: int
+) -> Iterator[tuple[Any, ...]]:
+    parquet = _open_parquet(file)
+    names = [*columns, target, *([] if weights is None else [weights])]
+    missing = [name for name in names if name not in parquet.schema_arrow.names]
+    if missing or len(parquet.schema_arrow.names) != len(names):
+        has = ", ".join(parquet.schema_arrow.names)
+        raise StreamError(f"{file} must have the columns of the first file ({', '.join(names)}); it has {has}.")
+    batches = parquet.iter_batches(batch_size=at_once, columns=names)
+    while True:
+        try:
+            table = next(batches, None)
+            if table is None:
+                return
+            X = np.stack([_to_float32(table.column(name), name, file) for name in columns], axis=1)
+            y = np.asarray(table.column(target).to_numpy(zero_copy_only=False))
+            given = [] if weights is None else [_to_float32(table.column(weights), weights, file)]
+        except StreamError:
+            raise
+        except Exception as error:
+            raise StreamError(f"{file} is damaged or cut short ({error}).") from error
+        yield (X, y, *given)
+
+
+def _to_float32(column: Any, name: str, file: Path) -> npt.NDArray[np.float32]:
+    values = column.to_numpy(zero_copy_only=False)
+    if values.dtype.kind not in "biuf" or column.null_count:
+        what = "missing values" if column.null_count else f"values of type {column.type}"
+        raise StreamError(
+            f"{file} must have numbers in the column {name!r} to be read in batches; it has {what}. Encode it before."
+        )
+    return np.asarray(values, dtype=np.float32)

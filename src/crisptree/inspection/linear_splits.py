@@ -1,0 +1,173 @@
+"""Linear splits: feature effects, rules in raw units, importances and sparsity.
+
+The effect of feature j at a split is w_j · spread_j, with raw weights and the feature's standard deviation in training:
+how far the score moves when the feature alone moves by its own spread. In the scaled space of training the same number
+is β_j · factor_j · spread_j. For ``scale="feature"`` the factor is 1 / spread and the effect is β_j itself; where many
+features share one factor, β_j still has the feature's unit in it, and only the effect can be compared between features.
+Influence is the absolute effect. Importances, rules, plots and reports all use this definition.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference import CrispTree, FlatTree
+from crisptree.inspection.model_view import ModelView, require_linear_splits, view_model
+
+Doubles = npt.NDArray[np.float64]
+
+
+def compute_effects(tree: FlatTree, split: Any = slice(None)) -> Doubles:
+    """Compute w_j · spread_j; above zero, larger values go right.  (n_splits, n_features), or (n_features,)
+
+    ``split`` is one split, several, or all.
+    """
+    return tree.weight[split].astype(np.float64) * tree.statistics.scaling.spread
+
+
+def compute_influence(tree: FlatTree, split: Any = slice(None)) -> Doubles:
+    """Compute |w_j| · spread_j.  (n_splits, n_features), or (n_features,)"""
+    return np.abs(compute_effects(tree, split))
+
+
+def rank_features(effect: Doubles, top: int) -> npt.NDArray[np.intp]:
+    """Return the ``top`` features with the largest effects at one split, without those of no effect."""
+    order = np.argsort(-np.abs(effect), kind="stable")[:top]
+    return order[effect[order] != 0]
+
+
+class SplitRule(NamedTuple):
+    """A rule; rows that satisfy it go right."""
+
+    terms: tuple[tuple[float, int], ...]
+    """(weight, feature) pairs, the most influential first; the weight of a single feature is 1."""
+
+    left_out: int
+    """Number of nonzero terms that are not listed; the threshold is that of the whole sum."""
+
+    sign: str
+    """">" or "<"."""
+
+    threshold: float
+
+    def format(self, names: list[str], digits: int = 4) -> str:
+        """Format the rule as text.
+
+        Examples
+        --------
+        >>> SplitRule(((1.0, 1),), 0, "<", 3.5).format(["age", "income"])
+        'income < 3.5'
+        >>> SplitRule(((0.5, 0), (-2.0, 1)), 3, ">", 7.0).format(["age", "income"])
+        '0.5 × age − 2 × income + 3 more > 7'
+        """
+        return f"{self.format_sum(names, digits)} {self.sign} {format_number(self.threshold, digits)}"
+
+    def format_sum(self, names: list[str], digits: int = 4) -> str:
+        """Format the left side of the rule."""
+        parts = self.format_terms(names, digits)
+        if self.left_out:
+            parts.append(f"+ {self.left_out} more" if parts else f"{self.left_out} terms")
+        return " ".join(parts) or "0"
+
+    def format_terms(self, names: list[str], digits: int = 4) -> list[str]:
+        """Format every term; a single feature has no weight."""
+        if len(self.terms) == 1 and not self.left_out and self.terms[0][0] == 1:
+            return [names[self.terms[0][1]]]
+        signs = ("− " if weight < 0 else "+ " if position else "" for position, (weight, _) in enumerate(self.terms))
+        return [
+            f"{sign}{format_number(abs(weight), digits)} × {names[feature]}"
+            for sign, (weight, feature) in zip(signs, self.terms, strict=True)
+        ]
+
+
+def make_split_rule(tree: FlatTree, split: int, top: int | None = None) -> SplitRule:
+    """Make the rule of a split in raw units, with its ``top`` most influential terms; None for all."""
+    weight, bias = tree.weight[split].astype(np.float64), float(tree.bias[split])
+    used = np.flatnonzero(weight)
+    if len(used) == 1 and top != 0:  # a threshold in the unit of the feature
+        feature = int(used[0])
+        return SplitRule(((1.0, feature),), 0, ">" if weight[feature] > 0 else "<", -bias / weight[feature] + 0.0)
+    order = rank_features(compute_effects(tree, split), len(used) if top is None else top)
+    without_spread = [] if top is not None else [j for j in used if j not in set(order.tolist())]
+    listed = [*order.tolist(), *without_spread]
+    return SplitRule(tuple((float(weight[j]), int(j)) for j in listed), len(used) - len(listed), ">", -bias + 0.0)
+
+
+def format_number(value: float, digits: int = 4) -> str:
+    """Format a number with so many significant digits and a typographic minus sign."""
+    return f"{value:.{digits}g}".replace("-", "−")
+
+
+def feature_importances(model: Any) -> Doubles:
+    """Compute impurity-based feature importances: non-negative, sum 1.  (n_features_in_,)
+
+    The information gain of a split, weighted by its share of the training rows, is distributed over the features by
+    influence, |w_j| · spread_j: how far a feature moves the score when it moves by its own spread. Correlated features
+    share what either could contribute alone; ``sklearn.inspection.permutation_importance(model, X, y)`` measures what
+    the score loses without a feature.
+
+    Parameters
+    ----------
+    model : CrispTreeClassifier, Pipeline or FlatTree
+        A fitted estimator with linear splits, a fitted Pipeline that ends in one, or its tree; of a Pipeline the
+        features that reach the tree. For an estimator that encodes a table by itself, the importances are those of the
+        columns of the table: the features of one category and its missing-value indicator are summed. Without any
+        gain all are zero.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.inspection import permutation_importance
+    >>> from crisptree import CrispTreeClassifier, explain
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    >>> round(float(explain.feature_importances(model).sum()), 9)
+    1.0
+    >>> permuted = permutation_importance(model, X, y, n_repeats=5, random_state=0).importances_mean
+    >>> bool(permuted[2:].min() > permuted[:2].max())  # the petals
+    True
+    """
+    tree = _linear_tree(model, "explain.feature_importances")
+    encoder = getattr(model, "__dict__", {}).get("encoder_")
+    if encoder is not None:
+        return np.asarray(encoder.preprocessing_.by_input(feature_importances(tree)))
+    shares = compute_influence(tree)
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    passing = tree.target.weight(tree.statistics.node_counts[: tree.structure.n_splits])
+    importances = (passing * tree.statistics.gain) @ shares
+    total = importances.sum()
+    return importances / total if total > 0 else importances
+
+
+def rank_columns(view: ModelView, top: int) -> list[tuple[str, float]]:
+    """Return the ``top`` columns of the table with the largest importances; none if splits are modules."""
+    if not isinstance(view.tree, FlatTree):
+        return []
+    importances = sum_by_column(view, feature_importances(view.tree))
+    order = np.argsort(-importances, kind="stable")[:top]
+    return [(view.columns[j].name, round(float(importances[j]), 6)) for j in order if importances[j] > 0]
+
+
+def sum_by_column(view: ModelView, values: Doubles) -> Doubles:
+    """Sum the values of features by column.  (n_features,) → (n_columns,)"""
+    return np.array([values[column.all_features].sum() for column in view.columns], dtype=np.float64)
+
+
+def sparsity(model: Any) -> float:
+    """Compute the share of weights that are exactly zero; 0 for a tree of one leaf.
+
+    Parameters
+    ----------
+    model : CrispTreeClassifier, Pipeline or FlatTree
+        A fitted estimator with linear splits, a fitted Pipeline that ends in one, or its tree.
+    """
+    weight = _linear_tree(model, "explain.sparsity").weight
+    return float(np.mean(weight == 0)) if weight.size else 0.0
+
+
+def _linear_tree(model: Any, purpose: str) -> FlatTree:
+    """Return the tree of a model, or the tree itself."""
+    return require_linear_splits(model if isinstance(model, CrispTree) else view_model(model, purpose).tree, purpose)

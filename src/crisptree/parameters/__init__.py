@@ -1,0 +1,1 @@
+"""Parameters of the estimators: declarations, rules and documentation. Only NumPy is imported here."""

@@ -1,0 +1,643 @@
+"""Parameters of all estimators, each declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from crisptree.parameters.declaration import Declared, Parameter, declare_parameters, parameter
+from crisptree.parameters.rules import (
+    INTERACTION_CST,
+    SIGN_CST,
+    Rule,
+    columns_or_encoder,
+    is_whole,
+    number,
+    one_of,
+    rows_or_fraction,
+    split_rule,
+    true_or_false,
+    whole,
+    whole_numbers,
+    word_or,
+)
+from crisptree.parameters.training import REGRESSION_BASELINES, TrainingOptions
+
+MAX_STAGES = 8
+MAX_TREES = 10_000
+
+RENAMED = {
+    "apart": "interaction_cst",
+    "categorical": "categorical_features",
+    "leaf_penalty": "leaf_l2",
+    "leaves": "leaf_model",
+    "prune": "ccp_alpha",
+    "roughness": "spatial_penalty",
+    "shifts": "max_shift",
+    "signs": "sign_cst",
+}
+"""Names in model files of earlier versions, and what the parameters are called now."""
+
+
+@declare_parameters
+class TreeParameters(Declared):
+    """Parameters of every estimator."""
+
+    AUTO: ClassVar[dict[str, Any]] = {"steepness_step": 0.1}
+    """Training options whose "auto" is a fixed value of the estimator."""
+
+    TRAINING_RULES: ClassVar[dict[str, Rule]] = {}
+    """Training options for which the estimator accepts less."""
+
+    FIXED: ClassVar[dict[str, Any]] = {}
+    """Values of parameters that other estimators have and this one has not."""
+
+    split: str | Callable[[tuple[int, ...]], Any] = parameter(
+        default="oblique",
+        kind='{"oblique", "axis", "conv"} or callable',
+        doc="""Kind of split function: a hyperplane, a threshold on one feature, the paper's small
+        convolutional network (needs images), or the torch module that ``split(input_shape)`` returns,
+        which maps a batch to one number per row. ``input_shape`` is (n_features,), or (channels,
+        height, width) for images.""",
+        rule=split_rule("oblique", "axis", "conv"),
+        flag="--split",
+    )
+    max_depth: int | None = parameter(
+        default=8,
+        kind="int or None",
+        doc="""Maximum number of splits on a path. None grows until leaves are pure or their rows identical, as
+        far as the other limits allow; where six stumps in a row leave one side empty, the best
+        threshold on one feature takes their place (not for split modules, ``sign_cst``, sparse rows,
+        batches and process groups). Finetuning then moves rows to other leaves. With "auto" parameters
+        the fit may select a smaller depth.""",
+        rule=whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)"),
+        flag="--depth",
+    )
+    max_leaf_nodes: int | None = parameter(
+        default=None,
+        kind="int or None",
+        doc="Maximum number of leaves; the tree then grows best first by impurity decrease.",
+        rule=whole(2, none=True),
+        flag="--leaves",
+    )
+    min_samples_leaf: int | float = parameter(
+        default=1,
+        kind="int or float",
+        doc="""Minimum number of rows on each side of a split, or a fraction of all rows. Rows count as rows,
+        whatever their weight.""",
+        rule=rows_or_fraction(1, below_one=True),
+        flag="--min-samples-leaf",
+    )
+    l1: float | str = parameter(
+        default=0.0,
+        kind="float",
+        doc="Strength of the penalty Σ|β| on scaled weights, which makes weights exactly zero.",
+        rule=number(0.0),
+        flag="--l1",
+    )
+    l2: float | str = parameter(
+        default=0.0, kind="float", doc="Strength of the penalty Σβ² on scaled weights.", rule=number(0.0), flag="--l2"
+    )
+    input_noise: float | str = parameter(
+        default=0.0,
+        kind="float",
+        doc="""Standard deviation of Gaussian noise on the scaled features, integrated out in closed form.
+        Linear splits only; the steepness of a split falls with the norm of its weights.""",
+        rule=number(0.0),
+        flag="--input-noise",
+        before=0.0,
+    )
+    spatial_penalty: float = parameter(
+        default=0.0,
+        kind="float",
+        doc="""Strength of the paper's Laplacian penalty: squared differences of the weights of neighbouring
+        pixels. Oblique splits on images only.""",
+        rule=number(0.0),
+        flag="--spatial-penalty",
+    )
+    ccp_alpha: float | str | None = parameter(
+        default=None,
+        kind='float, "auto" or None',
+        doc="""Cost-complexity pruning: impurity that a leaf must save per training row, in nats or, in
+        regression, as a share of the variance of y; see ``ccp_path``. "auto" takes the smallest tree
+        within one standard error of the best one on validation rows. Without such rows a first tree is
+        trained on the others, which takes twice the time.""",
+        rule=word_or("auto", number(0.0, none=True)),
+        flag="--ccp-alpha",
+        before=None,
+    )
+    shrinkage: float | str = parameter(
+        default=0.0,
+        kind='float or "auto"',
+        doc="""Hierarchical shrinkage λ of leaf values towards those of the nodes above: a node of λ rows is
+        trusted by half. Routing does not change. "auto" selects it by log loss, or squared error, on
+        held-out rows.""",
+        rule=word_or("auto", number(0.0)),
+        flag="--shrinkage",
+        before=0.0,
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        default=None, kind="int, RandomState or None", doc="Seed that makes the fit repeatable.", flag="--seed"
+    )
+    n_jobs: int | None = parameter(
+        default=None,
+        kind="int or None",
+        doc="""Number of threads of fits and predictions. None is 1, or the value of a
+        ``joblib.parallel_config`` context; -1 takes all available cores (CPU affinity and cgroup quota
+        are respected), -2 all but one. Results are bit-identical for any number.""",
+        rule=Rule(
+            lambda value: value is None or (whole(-(2**31), high=2**31 - 1).holds(value) and value != 0),
+            "None, or a whole number other than 0: 1 or more threads, -1 for all available cores, -2 for all but one",
+        ),
+        flag="--jobs",
+    )
+    verbose: int = parameter(
+        default=0,
+        kind="int",
+        doc="Show a live line of progress if 1 or more.",
+        rule=Rule(
+            lambda value: isinstance(value, bool) or is_whole(value), "a whole number (0 and below show nothing)"
+        ),
+    )
+    training: TrainingOptions | None = parameter(
+        default=None,
+        kind="TrainingOptions or None",
+        doc="""Expert options: optimiser, annealing schedule, growth limits, early stopping, device. None is
+        ``TrainingOptions()``.""",
+    )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; with ``deep`` also the training options, as ``training__epochs``."""
+        values: dict[str, Any] = super().get_params(deep=False)  # type: ignore[misc]
+        if deep and isinstance(self.training, TrainingOptions | None):
+            options = self.training or TrainingOptions()
+            values |= {f"training__{name}": value for name, value in options.get_params().items()}
+        return values
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; those of ``training`` as ``training__epochs=5``."""
+        nested = {name: value for name, value in params.items() if name.startswith("training__")}
+        super().set_params(**{name: value for name, value in params.items() if name not in nested})  # type: ignore[misc]
+        if nested:
+            options = self.training or TrainingOptions()
+            changes = {name.removeprefix("training__"): value for name, value in nested.items()}
+            unknown = changes.keys() - options.PARAMETERS.keys()
+            if unknown:
+                raise ValueError(
+                    f"TrainingOptions has no option {min(unknown)!r}; it has {', '.join(options.PARAMETERS)}."
+                )
+            self.training = options.replace(**changes)
+        return self
+
+    @classmethod
+    def _describe_unknown(cls, name: str) -> str:
+        """Say what an unknown parameter is called now, or where it belongs."""
+        text, new = f"{cls.__name__}() has no parameter {name!r}", RENAMED.get(name, name)
+        place = f"training=TrainingOptions({new}=...)" if new in TrainingOptions.PARAMETERS else f"{new}=..."
+        if new != name:
+            return f"{text}; it is called {new!r} now: {place}."
+        if name in TrainingOptions.PARAMETERS:
+            return f"{text}; it is a training option: {place}."
+        return super()._describe_unknown(name)
+
+    @classmethod
+    def declared_parameters(cls) -> dict[str, Parameter]:
+        """Return the declarations of all parameters, those of ``training`` among them."""
+        own = {name: one for name, one in cls.PARAMETERS.items() if name != "training"}
+        rules = cls.TRAINING_RULES
+        options = {
+            name: replace(one, rule=rules[name]) if name in rules else one
+            for name, one in TrainingOptions.PARAMETERS.items()
+        }
+        return own | options
+
+    def flat_parameters(self) -> dict[str, Any]:
+        """Return the values of all parameters, those of ``training`` among them, by their own names."""
+        values: dict[str, Any] = self.get_params(deep=False)
+        training = values.pop("training")
+        if not isinstance(training, TrainingOptions | None):
+            raise ValueError(f"`training` must be a TrainingOptions or None; got {training!r}.")
+        values |= (training or TrainingOptions()).get_params()
+        return values
+
+    def training_parameters(self) -> dict[str, Any]:
+        """Return ``flat_parameters`` with what the estimator fixes in place."""
+        values = self.flat_parameters() | self.FIXED
+        for name, value in self.AUTO.items():
+            if isinstance(values[name], str) and values[name] == "auto":
+                values[name] = value
+        return values
+
+    @classmethod
+    def from_flat(cls, **values: Any) -> Self:
+        """Make an estimator of parameters and training options by their own names, as model files have them."""
+        return cls(**nest_parameters(values))
+
+
+def nest_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Move training options among some parameters into one ``training``.
+
+    Examples
+    --------
+    >>> nest_parameters({"max_depth": 2, "epochs": 5})
+    {'max_depth': 2, 'training': TrainingOptions(epochs=5)}
+    """
+    own = {name: value for name, value in values.items() if name not in TrainingOptions.PARAMETERS}
+    changes = {name: value for name, value in values.items() if name in TrainingOptions.PARAMETERS}
+    options = (own.get("training") or TrainingOptions()).replace(**changes)
+    return own if options == TrainingOptions() else own | {"training": options}
+
+
+@declare_parameters
+class RowParameters(TreeParameters):
+    """Parameters that classifiers and regressors of rows have beside them."""
+
+    AUTO: ClassVar[dict[str, Any]] = {}
+
+    split: str | Callable[[tuple[int, ...]], Any] = parameter(
+        default="auto",
+        kind='{"auto", "oblique", "axis", "conv"} or callable',
+        doc="""Kind of split function: a hyperplane, a threshold on one feature, the paper's small
+        convolutional network (needs ``image_shape``), or the torch module that ``split(input_shape)``
+        returns, which maps a batch to one number per row. "auto" compares hyperplanes and, for tables,
+        CART's thresholds on held-out rows. ``input_shape`` is (n_features,), or (channels, height,
+        width) with ``image_shape``.""",
+        rule=split_rule("auto", "oblique", "axis", "conv"),
+        flag="--split",
+    )
+    l1: float | str = parameter(
+        default="auto",
+        kind='float or "auto"',
+        doc="""Strength of the penalty Σ|β| on scaled weights, which makes weights exactly zero. Linear splits
+        only. The features that a column of a table becomes are one group, penalised by √size ‖β‖.
+        "auto" selects it on held-out rows.""",
+        rule=word_or("auto", number(0.0)),
+        flag="--l1",
+    )
+    l2: float | str = parameter(
+        default=0.0,
+        kind='float or "auto"',
+        doc='Strength of the penalty Σβ² on scaled weights. "auto" selects it on held-out rows.',
+        rule=word_or("auto", number(0.0)),
+        flag="--l2",
+    )
+    input_noise: float | str = parameter(
+        default="auto",
+        kind='float or "auto"',
+        doc="""Standard deviation of Gaussian noise on the scaled features, integrated out in closed form.
+        Linear splits only; the steepness of a split falls with the norm of its weights. "auto" selects
+        it on held-out rows.""",
+        rule=word_or("auto", number(0.0)),
+        flag="--input-noise",
+        before=0.0,
+    )
+    shrinkage: float | str = parameter(
+        default="auto",
+        kind='float or "auto"',
+        doc=TreeParameters.PARAMETERS["shrinkage"].doc,
+        rule=word_or("auto", number(0.0)),
+        flag="--shrinkage",
+        before=0.0,
+    )
+    image_shape: tuple[int, ...] | None = parameter(
+        default=None,
+        kind="tuple of int or None",
+        doc="""Shape (height, width) or (height, width, channels) of the image in a row. Images given as X
+        carry their own shape.""",
+        rule=Rule(
+            lambda value: value is None or whole_numbers((2, 3))(value),
+            "None, (height, width) or (height, width, channels)",
+        ),
+        flag="--image-shape",
+    )
+    categorical_features: Any = parameter(
+        default="auto",
+        kind='"auto", None, list of columns or TableEncoder',
+        doc="""Encoding of an X that is not all numbers. "auto" encodes text, categories and missing values by
+        a ``TableEncoder`` and leaves rows of finite numbers as they are. A list names numeric columns
+        that are categories, by label or index; a ``TableEncoder`` says more, such as columns to drop.
+        None accepts finite numbers only. See docs/tables.md.""",
+        rule=columns_or_encoder(),
+        before="auto",
+    )
+    sign_cst: dict[Any, int] | None = parameter(
+        default=None,
+        kind="dict or None",
+        doc="""Sign constraints: columns, by name or index, and 1 or -1. In every split the weight of the
+        column has that sign or is zero. docs/constraints.md says what that implies for the tree.""",
+        rule=SIGN_CST,
+        before=None,
+    )
+    interaction_cst: Sequence[Sequence[Any]] | None = parameter(
+        default=None,
+        kind="list of lists or None",
+        doc="""Interaction constraints: groups of columns, by name or index, of which no split combines two.
+        Columns in no group go with any. Each split keeps the group with most influence and is trained
+        on.""",
+        rule=INTERACTION_CST,
+        before=None,
+    )
+    max_features_per_split: int | None = parameter(
+        default=None,
+        kind="int or None",
+        doc="""Maximum number of non-zero weights of a split. A stump is trained with all features first; the
+        largest weights stay and are trained on.""",
+        rule=whole(1, none=True),
+        flag="--max-features-per-split",
+        before=None,
+    )
+    leaf_model: str = parameter(
+        default="constant",
+        kind='{"constant", "linear"}',
+        doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression whose
+        weights are sums of parts along the path (docs/linear-leaves.md). Linear leaves need dense rows
+        of at most 512 features and linear splits.""",
+        rule=one_of("constant", "linear"),
+        flag="--leaf-model",
+        before="constant",
+    )
+    warm_start: bool = parameter(
+        default=False,
+        kind="bool",
+        doc="""Let the next ``fit`` grow ``greedy_tree_`` further (to a larger ``max_depth``, on the same rows
+        and with the scaling of the first fit) and finetune again.""",
+        rule=true_or_false(),
+    )
+
+
+@declare_parameters
+class LabelParameters(TreeParameters):
+    """Parameters of estimators of classes."""
+
+    class_weight: dict[Any, float] | dict[Any, int] | str | None = parameter(
+        default=None,
+        kind='dict, "balanced" or None',
+        doc="Factors on the weights of the rows of each class.",
+        flag="--class-weight",
+    )
+
+
+@declare_parameters
+class ClassifierParameters(RowParameters, LabelParameters):
+    """Parameters of ``CrispTreeClassifier``."""
+
+    AUTO: ClassVar[dict[str, Any]] = {"steepness_step": 0.1}
+
+
+REGRESSION_RULES = {
+    "algorithm": one_of("em", "alternating", "likelihood"),
+    "grow": one_of("greedy", "balanced", *REGRESSION_BASELINES),
+    "nu": Rule(lambda value: value is None, "None; it is a bound on a loss of classes"),
+}
+
+
+@declare_parameters
+class RegressorParameters(RowParameters):
+    """Parameters of ``CrispTreeRegressor``."""
+
+    TRAINING_RULES: ClassVar[dict[str, Rule]] = REGRESSION_RULES
+
+
+@declare_parameters
+class PixelParameters(TreeParameters):
+    """Parameters of estimators of pixels."""
+
+    AUTO: ClassVar[dict[str, Any]] = {"steepness_step": 0.1, "scale": "feature"}
+    TRAINING_RULES: ClassVar[dict[str, Rule]] = {
+        "algorithm": one_of("em", "alternating", "likelihood"),
+        "grow": one_of("greedy", "balanced"),
+        "nu": Rule(lambda value: value is None, "None for pixels"),
+        "max_shift": Rule(lambda value: is_whole(value) and value == 0, "0 for pixels, whose windows overlap"),
+    }
+
+    window: int = parameter(
+        default=31,
+        kind="int",
+        doc="Side of the window around a pixel, odd.",
+        rule=Rule(
+            lambda value: whole(1).holds(value) and value % 2 == 1,
+            "an odd whole number of at least 1, so that a pixel stands in its middle",
+        ),
+        flag="--window",
+    )
+    scales: tuple[int, ...] = parameter(
+        default=(1,),
+        kind="tuple of int",
+        doc="""Spacings of the samples of a window: at scale s every s pixels, on the image smoothed by a
+        Gaussian of standard deviation s / 2. ``window=31, scales=(1, 4)`` sees 31 pixels finely and 121
+        coarsely.""",
+        rule=Rule(
+            whole_numbers(different=True), "a tuple of different whole numbers of at least 1, such as (1,) or (1, 4)"
+        ),
+        flag="--scales",
+    )
+    normalise_images: bool = parameter(
+        default=False,
+        kind="bool",
+        doc="""Standardise every image by its own mean and standard deviation, channel by channel. For images
+        whose brightness or contrast differs without a meaning.""",
+        rule=true_or_false(),
+        flag="--normalise",
+        before=False,
+    )
+    stages: int = parameter(
+        default=1,
+        kind="int",
+        doc="""Number of trees in sequence. Each later one also sees the prediction of the one before for every
+        pixel.""",
+        rule=whole(1, high=MAX_STAGES),
+        flag="--stages",
+    )
+    pixels_per_epoch: int | None = parameter(
+        default=300_000,
+        kind="int or None",
+        doc="""Number of pixels in an epoch, a fresh sample of every node's own each time. None takes all. A
+        small node gives at least a batch and what ``min_updates`` demands.""",
+        rule=whole(1, none=True, remark=" (None shows all of them)"),
+        flag="--pixels-per-epoch",
+    )
+
+
+@declare_parameters
+class SegmenterParameters(PixelParameters, LabelParameters):
+    """Parameters of ``CrispSegmenter``."""
+
+    ignore_label: Any = parameter(
+        default=None,
+        kind="scalar or None",
+        doc="Label of pixels without a label, which may be NaN.",
+        flag="--ignore-label",
+    )
+
+
+@declare_parameters
+class PixelRegressorParameters(PixelParameters):
+    """Parameters of ``CrispPixelRegressor``."""
+
+    ignore_value: float | None = parameter(
+        default=None,
+        kind="float or None",
+        doc="Value of pixels without a target, which may be NaN.",
+        rule=Rule(
+            lambda value: value is None or (isinstance(value, Real) and not isinstance(value, bool)),
+            "None or a number, that of pixels which have none",
+        ),
+    )
+
+
+PAPER: dict[str, Any] = {
+    "split": "oblique",
+    "algorithm": "em",
+    "grow": "greedy",
+    "max_depth": 8,
+    "epochs": 50,
+    "finetune_epochs": 50,
+    "min_updates": 0,
+    "learning_rate": 0.001,
+    "learning_rate_decay": "none",
+    "batch_size": 1000,
+    "steepness": 1.0,
+    "steepness_step": 0.1,
+    "annealing": "linear",
+    "finetune_steepness": "restart",
+    "l1": 0.0,
+    "l2": 0.0,
+    "leaf_prior": 0.0,
+    "spatial_penalty": 0.0,
+    "input_noise": 0.0,
+    "upper_levels": None,
+    "max_shift": 0,
+    "ccp_alpha": None,
+    "shrinkage": 0.0,
+    "scale": "feature",
+}
+"""The protocol of the paper's section 4.1."""
+
+SHARE = Rule(
+    lambda value: value is None or whole(1).holds(value) or (number(0.0, strict=True).holds(value) and value <= 1.0),
+    "None, a whole number of at least 1 or a share above 0 and up to 1",
+)
+
+
+@declare_parameters
+class BaggingParameters(TreeParameters):
+    """Parameters of forests."""
+
+    n_estimators: int | str = parameter(
+        default=25,
+        kind='int or "auto"',
+        doc="""Number of trees. "auto" adds ten at a time, up to a hundred, until the out-of-bag score gains no
+        more than its standard error; that needs rows which the trees leave out.""",
+        rule=word_or("auto", whole(1, high=MAX_TREES)),
+        flag="--trees",
+    )
+    max_samples: int | float | None = parameter(
+        default=None,
+        kind="int, float or None",
+        doc="""Number of rows drawn for each tree, or their share. None draws as many as there are, but four
+        fifths of images where ``bootstrap`` is "auto".""",
+        rule=SHARE,
+        flag="--max-samples",
+    )
+    max_features: int | float | str | None = parameter(
+        default="auto",
+        kind='int, float, "sqrt", "auto" or None',
+        doc="""Number of features drawn for each split, or their share. None takes all. "auto" takes all for
+        hyperplanes and the square root of their number for CART's thresholds, unless the fit selects
+        otherwise. Split modules and growth other than "greedy" and "axis_aligned" take all.""",
+        rule=word_or("auto", word_or("sqrt", SHARE)),
+        flag="--max-features",
+    )
+    max_depth: Any = parameter(
+        default="auto",
+        kind='int, "auto" or None',
+        doc="""Maximum number of splits on a path. "auto" is 14 for hyperplanes, 8 in regression, and None for
+        thresholds.""",
+        rule=word_or(
+            "auto",
+            whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)"),
+        ),
+        flag="--depth",
+    )
+    warm_start: bool = parameter(
+        default=False,
+        kind="bool",
+        doc="Let the next ``fit`` on the same rows add trees, up to ``n_estimators``.",
+        rule=true_or_false(),
+    )
+
+
+BOOTSTRAP_DOC = """Draw rows with replacement. False draws them without, and takes all without ``max_samples``.
+        "auto" is True, but False with four fifths of the rows for images without ``max_samples``. Rows
+        are weighted, not copied."""
+
+UNPRUNED = {"ccp_alpha": None, "shrinkage": 0.0}
+"""The mean of many trees is regularised already."""
+
+
+@declare_parameters
+class ForestClassifierParameters(BaggingParameters, ClassifierParameters):
+    """Parameters of ``CrispForestClassifier``."""
+
+    FIXED: ClassVar[dict[str, Any]] = UNPRUNED
+
+    bootstrap: bool | str = parameter(
+        default="auto",
+        kind='bool, "balanced" or "auto"',
+        doc=BOOTSTRAP_DOC + ' "balanced" draws as many rows of every class.',
+        rule=word_or("auto", word_or("balanced", true_or_false())),
+    )
+
+
+@declare_parameters
+class ForestRegressorParameters(BaggingParameters, RegressorParameters):
+    """Parameters of ``CrispForestRegressor``."""
+
+    FIXED: ClassVar[dict[str, Any]] = UNPRUNED
+
+    split: str | Callable[[tuple[int, ...]], Any] = parameter(
+        default="auto",
+        kind='{"auto", "oblique", "axis", "mixed", "conv"} or callable',
+        doc=RowParameters.PARAMETERS["split"].doc
+        + """ "mixed" alternates hyperplanes and thresholds: every second tree is CART's, grown on all
+        features until its leaves are pure unless ``max_features`` and ``max_depth`` say otherwise.
+        "auto" takes it, with sharp hyperplanes, unless another forest is better by more than one
+        standard error.""",
+        rule=split_rule("auto", "oblique", "axis", "mixed", "conv"),
+        flag="--split",
+    )
+    bootstrap: bool | str = parameter(
+        default="auto", kind='bool or "auto"', doc=BOOTSTRAP_DOC, rule=word_or("auto", true_or_false())
+    )
+
+
+ARGUMENTS: dict[str, Rule | None] = {
+    **{name: declared.rule for name, declared in ClassifierParameters.declared_parameters().items()},
+    "alpha": number(0.0),
+    "depth": whole(0),
+    "coverage": Rule(
+        lambda value: number(0.0, strict=True).holds(value) and value < 1, "a number between 0 and 1, neither of them"
+    ),
+    "max_terms": whole(1, none=True),
+    "tolerance": number(0.0, high=1.0, none=True),
+    "copies": word_or("auto", whole(0)),
+    "memory": number(0.0),
+    "resume": true_or_false(),
+    "noise": number(0.0),
+    "labels": one_of("hard", "sample", "soft"),
+    "trust": Rule(
+        lambda value: value is None or (number(0.0).holds(value) and value <= 1), "a number from 0 to 1 or None"
+    ),
+}
+"""Rules of arguments of methods, which may have the name of a parameter."""
+
+
+def check_argument(name: str, value: Any) -> None:
+    """Check an argument of a method by its rule."""
+    rule = ARGUMENTS[name]
+    assert rule is not None
+    rule.check(name, value)

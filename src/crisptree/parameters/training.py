@@ -1,0 +1,266 @@
+"""Expert options of training, one immutable object that every estimator takes as ``training``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from crisptree.parameters.declaration import Declared, declare_parameters, parameter
+from crisptree.parameters.rules import Rule, number, one_of, rows_or_fraction, true_or_false, whole, word_or
+
+BASELINES = ("axis_aligned", "random", "oc1", "co2")
+REGRESSION_BASELINES = ("axis_aligned", "random", "oc1")
+"""CO2 bounds a loss of classes."""
+
+
+@declare_parameters
+class TrainingOptions(Declared):
+    """Expert options of training: optimiser, annealing, growth, early stopping, device.
+
+    An estimator takes them as ``training``; ``set_params(training__epochs=5)`` and grid searches reach them. The object
+    is immutable: ``replace`` returns a changed copy.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Examples
+    --------
+    >>> from crisptree import CrispTreeClassifier, TrainingOptions
+    >>> model = CrispTreeClassifier(training=TrainingOptions(epochs=5))
+    >>> model.set_params(training__batch_size=64).training
+    TrainingOptions(epochs=5, batch_size=64)
+    """
+
+    algorithm: str = parameter(
+        default="likelihood",
+        kind='{"likelihood", "em", "alternating", "non_greedy"}',
+        doc="""Optimisation scheme of stumps and of the whole tree: gradient ascent of the log-likelihood,
+        expectation- maximisation, or the alternating scheme of the paper's supplement with hard leaf
+        counts. "non_greedy" (Norouzi et al. 2015, classification only) trains the whole tree by an
+        upper bound of its hard loss, with ``nu`` in place of all penalties; its stumps are those of
+        "em".""",
+        rule=one_of("em", "alternating", "likelihood", "non_greedy"),
+        flag="--algorithm",
+    )
+    grow: str = parameter(
+        default="greedy",
+        kind='{"greedy", "balanced", "axis_aligned", "random", "oc1", "co2"}',
+        doc="""How the structure is found: learned greedily, or a random complete tree of ``max_depth``; or by
+        a baseline that grows hyperplanes: CART, the best of random directions, OC1's coordinate
+        descent, CO2's bound of the hard loss (classification only). With ``split="axis"`` CART's splits
+        keep their features while finetuning trains them jointly.""",
+        rule=one_of("greedy", "balanced", *BASELINES),
+    )
+    epochs: int = parameter(default=20, kind="int", doc="Epochs of every stump.", rule=whole(1), flag="--epochs")
+    finetune_epochs: int = parameter(
+        default=40,
+        kind="int",
+        doc="Epochs of the joint finetuning of the whole tree. 0 keeps the greedy tree.",
+        rule=whole(0, remark=" (0 keeps the greedy tree)"),
+        flag="--finetune-epochs",
+    )
+    min_updates: int = parameter(
+        default=200,
+        kind="int",
+        doc="""Minimum number of optimiser steps of a stump and of finetuning. Small nodes go through their
+        rows several times per epoch. 0 counts epochs alone, as the paper does.""",
+        rule=whole(0, remark=" (0 counts epochs alone)"),
+    )
+    learning_rate: float | str = parameter(
+        default="auto",
+        kind='float or "auto"',
+        doc="""Learning rate of Adam. "auto" is 0.02 up to 64 features and falls with 1 / n_features beyond,
+        because the steps of all weights of a hyperplane add up.""",
+        rule=word_or("auto", number(0.0, strict=True)),
+    )
+    learning_rate_decay: str = parameter(
+        default="linear",
+        kind='{"linear", "cosine", "none"}',
+        doc="Schedule by which the learning rate falls to almost zero in each phase, growth and finetuning.",
+        rule=one_of("none", "linear", "cosine"),
+        before="none",
+    )
+    batch_size: int = parameter(default=256, kind="int", doc="Rows per batch; per node in growth.", rule=whole(1))
+    steepness: float = parameter(
+        default=1.0, kind="float", doc="Steepness γ of the first epoch.", rule=number(0.0, strict=True)
+    )
+    steepness_step: float | str = parameter(
+        default="auto",
+        kind='float or "auto"',
+        doc="""Increase of γ per epoch. "auto" is 0.1; the fit of a regression tree also tries 1 if it selects
+        other parameters.""",
+        rule=word_or("auto", number(0.0)),
+    )
+    annealing: str = parameter(
+        default="linear",
+        kind='{"linear", "geometric"}',
+        doc="Add ``steepness_step`` to γ after every epoch, or multiply γ by 1 + ``steepness_step``.",
+        rule=one_of("linear", "geometric"),
+    )
+    finetune_steepness: float | str = parameter(
+        default="restart",
+        kind='float, "restart" or "continue"',
+        doc="γ of the first finetuning epoch: a number, ``steepness`` again, or on from where greedy growth ended.",
+        rule=word_or("restart", word_or("continue", number(0.0, strict=True))),
+        flag="--finetune-steepness",
+        before="restart",
+    )
+    leaf_prior: float = parameter(
+        default=0.0,
+        kind="float",
+        doc="Pseudo-count of every class in every leaf; in regression, of rows distributed like all training rows.",
+        rule=number(0.0),
+    )
+    leaf_l2: float | str = parameter(
+        default="auto",
+        kind='float or "auto"',
+        doc="""Ridge penalty of linear leaf models, in rows. It shrinks the part of the weights that a node
+        adds to those of the nodes above it, so that a leaf with few rows predicts as its ancestors do.
+        "auto" selects it on held-out rows.""",
+        rule=word_or("auto", number(0.0, strict=True)),
+        flag="--leaf-l2",
+        before="auto",
+    )
+    penalty_share: str = parameter(
+        default="rows",
+        kind='{"rows", "none"}',
+        doc="""Weight of the penalties of a split in finetuning: the share of rows that visit it, so that
+        regularisation and loss keep their balance in deep splits, or 1 for all splits, the paper's
+        single λ, which smooths deep splits more.""",
+        rule=one_of("rows", "none"),
+        before="rows",
+    )
+    mass_threshold: float = parameter(
+        default=1e-3,
+        kind="float",
+        doc="""In finetuning, a split is neither evaluated nor moved by a row whose probability of visiting it
+        is below this threshold. 0 is exact.""",
+        rule=number(0.0, high=1.0),
+    )
+    upper_levels: int | None = parameter(
+        default=4,
+        kind="int or None",
+        doc="""Finetune large trees from the top: this many levels first, then twice as many, and so on to all.
+        Applies to trees of at least 1024 splits with at most four rows per split, for which it is
+        faster and more accurate (docs/results/training-speed.md). None finetunes all levels at once.""",
+        rule=whole(1, high=10, none=True),
+        flag="--upper-levels",
+        before=None,
+    )
+    scale: str | None = parameter(
+        default="auto",
+        kind='{"auto", "feature", "global"} or None',
+        doc="""Standardisation of the features for training: mean and spread per feature, one spread for all
+        features, or none; sparse rows are divided only. "auto" uses one spread for pixels and for
+        sparse rows and one per feature for tables, and tries the other one on held-out rows where the
+        spreads are not too far apart; segmenters use one per feature. The scaling is folded into the
+        weights after training.""",
+        rule=one_of("auto", "feature", "global", None),
+    )
+    max_shift: int = parameter(
+        default=0,
+        kind="int",
+        doc="""Augmentation of images by random shifts of at most so many pixels, drawn anew in every epoch;
+        borders are repeated. Needs ``image_shape`` and one scale for all pixels. Validation rows and
+        final leaf statistics use the images as they are.""",
+        rule=whole(0, remark=" (0 leaves images where they are)"),
+        flag="--max-shift",
+        before=0,
+    )
+    nu: float | None = parameter(
+        default=None,
+        kind="float or None",
+        doc="""Bound on ‖w‖² of a scaled hyperplane in grow="co2" and algorithm="non_greedy". None selects it:
+        in the former by the gain at each leaf, in the latter on validation rows.""",
+        rule=number(0.0, strict=True, none=True),
+    )
+    min_samples_split: int | float = parameter(
+        default=2,
+        kind="int or float",
+        doc="Minimum number of rows that a node needs to be split, or a fraction of all rows.",
+        rule=rows_or_fraction(2),
+        flag="--min-samples-split",
+    )
+    min_weight_fraction_leaf: float = parameter(
+        default=0.0,
+        kind="float",
+        doc="Minimum share of the total sample weight on each side of a split.",
+        rule=number(0.0, high=0.5),
+    )
+    min_impurity_decrease: float = parameter(
+        default=0.0,
+        kind="float",
+        doc="""Minimum information gain of a split, in nats times the node's share of the rows; in regression
+        the minimum reduction of variance, as a share of the variance of y.""",
+        rule=number(0.0),
+    )
+    early_stopping: bool = parameter(
+        default=False,
+        kind="bool",
+        doc="""Stop finetuning when the validation score no longer improves, and keep the tree of the best
+        epoch. The score is that of the deterministic tree on the rows of ``eval_set``, or on
+        ``validation_fraction`` of the rows; see ``best_iteration_``.""",
+        rule=true_or_false(),
+        flag="--early-stopping",
+    )
+    validation_fraction: float = parameter(
+        default=0.1,
+        kind="float",
+        doc="Share of the rows that is held out where validation rows are needed and ``fit`` gets no ``eval_set``.",
+        rule=number(0.0, strict=True, high=1.0),
+    )
+    n_iter_no_change: int = parameter(
+        default=10,
+        kind="int",
+        doc="""Finetuning epochs without a better validation score after which ``early_stopping`` ends
+        finetuning. γ starts low, and the deterministic tree can be worse than before until γ has risen:
+        a small number may stop there.""",
+        rule=whole(1),
+        flag="--n-iter-no-change",
+        before=10,
+    )
+    device: str = parameter(
+        default="auto",
+        kind="str",
+        doc='Device to train on: "cpu", "cuda", or "auto" for CUDA if there is one.',
+        flag="--device",
+    )
+    callbacks: Sequence[Callable[..., object]] | None = parameter(
+        default=None,
+        kind="list of callable or None",
+        doc="Functions that are called with an ``EpochRecord`` after every epoch.",
+        rule=Rule(
+            lambda value: value is None or (isinstance(value, list | tuple) and all(map(callable, value))),
+            "None or a list of functions that take a record of an epoch",
+        ),
+    )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"TrainingOptions cannot be changed; use options.replace({name}=...), or "
+            f"estimator.set_params(training__{name}=...)."
+        )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return all options by name."""
+        return {name: getattr(self, name) for name in self.PARAMETERS}
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some options changed."""
+        return type(self)(**self.get_params() | changes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TrainingOptions) and self.get_params() == other.get_params()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        changed = (
+            f"{name}={value!r}" for name, value in self.get_params().items() if not self._is_default(name, value)
+        )
+        return f"TrainingOptions({', '.join(changed)})"
+
+    def _is_default(self, name: str, value: Any) -> bool:
+        default = self.PARAMETERS[name].default
+        return value is default or (type(value) is type(default) and bool(value == default))

@@ -1,0 +1,1 @@
+"""The training pipeline without scikit-learn classes: plain parameters and checked rows in, fitted trees out."""

@@ -1,0 +1,155 @@
+"""Checkpoints of fits: which folder belongs to which fit, and its records as sections of files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, is_dataclass
+from importlib.metadata import version
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crisptree.exceptions import CheckpointError
+from crisptree.inference import CrispTree
+from crisptree.parameters.rules import true_or_false
+from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore, FolderStore, keeping
+from crisptree.persistence.model_file import Section
+from crisptree.persistence.trees import trees_to_sections
+
+NO_MATTER = ("n_jobs", "verbose", "callbacks", "random_state", "device", "warm_start")
+"""Parameters that change no tree, or that stand in the fingerprint as what they mean."""
+
+ROWS_AT_ONCE = 2**14
+
+
+class Checkpoints(NamedTuple):
+    """Where a fit keeps what it has done, every so many seconds, and whether it goes on from what is there."""
+
+    folder: str | PathLike[str] | None = None
+    every: float = 60.0
+    resume: bool = False
+
+    @contextmanager
+    def kept(self, parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> Iterator[int]:
+        """Inside, trainings are kept, if there is a folder; the seed of the fit, which may be that of a checkpoint."""
+        every = self.every
+        if isinstance(every, bool) or not isinstance(every, int | float) or not 0 <= every < float("inf"):
+            raise ValueError(f"`checkpoint_every` must be seconds, 0 or more; got {every!r}.")
+        true_or_false().check("resume", self.resume)
+        if self.folder is None:
+            if self.resume:
+                raise ValueError("`resume` must come with `checkpoint`, the folder to go on from; got none.")
+            yield seed
+            return
+        with keeping_checkpoints(self.folder, every, self.resume, parameters, data, seed) as own_seed:
+            yield own_seed
+
+
+@contextmanager
+def keeping_checkpoints(
+    folder: str | PathLike[str],
+    every: float,
+    resume: bool,
+    parameters: Mapping[str, Any],
+    data: Mapping[str, Any],
+    seed: int,
+) -> Iterator[int]:
+    """Inside, trainings are kept in a folder; the seed of the fit, which is that of the checkpoint if chance drew it.
+
+    ``data`` is what is trained on, by the names that an error tells.
+    """
+    store = FolderStore(CheckpointFolder(folder))
+    with ExitStack() as stack:
+        with store.telling():
+            if not stack.enter_context(store.folder.held()):
+                raise CheckpointError(f"another process trains with the checkpoint {folder}. Wait for it, or end it.")
+            before = store.folder.fit()
+            if before is not None and not resume:
+                raise CheckpointError(
+                    f"the folder {folder} must hold no checkpoint for a fit that begins; it does. Go on from it with "
+                    "`resume=True`, name another folder, or remove it."
+                )
+            if before is not None and parameters["random_state"] is None:
+                seed = _seed(before, folder)
+            here = fingerprint(parameters, data, seed)
+            if before is None:
+                store.folder.begin(Section({"of": here}))
+            else:
+                _check_same(before.content.get("of"), here, folder)
+            journal = CheckpointStore(store, every)
+        with keeping(journal):
+            yield seed
+
+
+def fingerprint(parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> dict[str, str]:
+    """What a fit depends on, as short texts by name: what differs between two of them can be told.
+
+    ``data`` says on which device the fit is, where "auto" means one that depends on the rows.
+    """
+    values = {name: value for name, value in parameters.items() if name not in NO_MATTER}
+    texts = {name: told(value) for name, value in sorted(values.items())}
+    texts |= {name: digest(value) for name, value in data.items() if name != "device"}
+    texts |= {f"version of {name}": version(name) for name in ("crisptree", "torch")}
+    device = data.get("device")
+    if device is None:
+        from crisptree.learning.fitting import device_of  # which imports torch
+
+        device = device_of(parameters["device"])
+    return texts | {"random_state": str(seed), "device": str(device)}
+
+
+def told(value: Any) -> str:
+    """A parameter as a short text."""
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    return repr(value)
+
+
+def digest(value: Any) -> str:
+    """A checksum of arrays, and of what is made of them."""
+    found = hashlib.sha256()
+    for part in _bytes_of(value):
+        found.update(part)
+    return found.hexdigest()
+
+
+def _bytes_of(value: Any) -> Iterator[Any]:
+    if isinstance(value, CrispTree):
+        sections = trees_to_sections({"tree": value})
+        yield from _bytes_of([array for section in sections.values() for array in section.arrays.values()])
+    elif isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        yield f"{value.dtype}{value.shape}".encode()
+        rows = np.atleast_1d(value)
+        for start in range(0, len(rows) if rows.size else 0, ROWS_AT_ONCE):
+            yield np.ascontiguousarray(rows[start : start + ROWS_AT_ONCE]).view(np.uint8).data
+    elif isinstance(value, list | tuple):
+        yield str(len(value)).encode()
+        for one in value:
+            yield from _bytes_of(one)
+    elif is_dataclass(value):
+        yield from _bytes_of([getattr(value, each.name) for each in fields(value)])
+    else:
+        yield repr(value.tolist() if isinstance(value, np.ndarray) else value).encode()
+
+
+def _seed(before: Section, folder: Any) -> int:
+    of = before.content.get("of")
+    text = of.get("random_state") if isinstance(of, dict) else None
+    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or int(text) >= 2**32:
+        raise CheckpointError(f"the checkpoint {folder} is damaged: it does not say its seed.")
+    return int(text)
+
+
+def _check_same(before: Any, here: Mapping[str, str], folder: Any) -> None:
+    if not isinstance(before, dict):
+        raise CheckpointError(f"the checkpoint {folder} is damaged: it does not say what it is of.")
+    names = [name for name in (*here, *before) if before.get(name) != here.get(name)]
+    if names:
+        said = ", ".join(sorted({name if name in here else "others" for name in names}))
+        raise CheckpointError(
+            f"a checkpoint must be of the same data, parameters and versions; that in {folder} differs in {said}. "
+            "Give fit what it had before, or name another folder."
+        )

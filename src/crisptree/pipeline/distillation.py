@@ -1,0 +1,226 @@
+"""One tree that answers as another model does: rows and noisy copies of them, answered by the teacher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
+
+from crisptree.data.validation import needs_encoder
+from crisptree.distributed import check_single_process
+from crisptree.encoding.containers import as_table, materialize, refuse_batches
+from crisptree.pipeline.validation import draw_seed
+from crisptree.targets.classification import Probabilities, check_probabilities, one_hot
+from crisptree.targets.labels import check_sample_weight, class_numbers
+from crisptree.targets.regression import check_numbers
+from crisptree.typing import ArrayLike
+
+COPIES = 4
+"""How many of a row, where nobody says and rows are numbers."""
+
+Doubles = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
+
+
+class TeacherRows(NamedTuple):
+    """Rows that a teacher labels: the original ones first, then their copies; all of them ``together``."""
+
+    rows: list[Any]
+    together: Any
+    source: npt.NDArray[np.intp]
+    weight: Doubles | None
+    rng: np.random.Generator
+
+    @property
+    def n_rows(self) -> int:
+        """Number of original rows."""
+        return len(self.source) // len(self.rows)
+
+
+def label_by_classifier(teacher: Any, rows: TeacherRows, y: Any, labels: str, trust: float | None) -> Probabilities:
+    """Label rows by a fitted classifier, and the original ones by y too where it is given."""
+    _check_trust(trust, y)
+    classes = _classes(teacher)
+    predictions = [_answers(teacher, part, classes, rows.n_rows) for part in rows.rows]
+    truth = np.full(len(rows.source), -1)
+    if y is not None:
+        truth[: rows.n_rows] = numbers = _true_numbers(y, classes, rows.n_rows)
+        predictions[0] = _mixed(predictions[0], one_hot(numbers, len(classes)), trust)
+    return Probabilities(LABELS[labels](np.concatenate(predictions), truth, rows.rng), classes, rows.source)
+
+
+def label_by_regressor(teacher: Any, rows: TeacherRows, y: Any, trust: float | None) -> Doubles:
+    """Predict rows by a fitted regressor, mixed with y where it is given.  (n,) or (n, n_outputs)"""
+    _check_trust(trust, y)
+    predictions = [_predicted(teacher, part, rows.n_rows) for part in rows.rows]
+    if y is not None:
+        truth = check_numbers(y)
+        check_consistent_length(np.empty(rows.n_rows), truth)
+        if truth.shape[1] != predictions[0].shape[1]:
+            raise ValueError(
+                f"y must have as many columns as `teacher` predicts, {predictions[0].shape[1]}; got {truth.shape[1]}."
+            )
+        predictions[0] = _mixed(predictions[0], truth, trust)
+    targets = np.concatenate(predictions)
+    return targets[:, 0] if targets.shape[1] == 1 else targets
+
+
+def make_copies(
+    parameters: Mapping[str, Any], teacher: Any, X: Any, copies: int | str, noise: float, sample_weight: Any
+) -> TeacherRows:
+    """Make copies of rows with Gaussian noise on every feature; ``parameters`` are those of the tree."""
+    check_single_process("distill")
+    refuse_batches(X, "distill")
+    X = materialize(X)
+    is_table = needs_encoder(parameters["categorical_features"], X)
+    wanted = (0 if is_table else COPIES) if isinstance(copies, str) else copies
+    n_copies = wanted if noise > 0 else 0
+    values = _numbers(X, teacher, is_table, n_copies)
+    if sample_weight is not None:
+        sample_weight = check_sample_weight(sample_weight, values)
+    rng = np.random.default_rng(draw_seed(parameters["random_state"]))
+    spread = values.std(axis=0, dtype=np.float64)
+    rows = [X, *(_like(X, _noisy(values, noise * spread, rng)) for _ in range(n_copies))]
+    together = X if n_copies == 0 else _like(X, np.concatenate([values, *map(np.asarray, rows[1:])]))
+    weight = None if sample_weight is None else np.tile(sample_weight, len(rows))
+    return TeacherRows(rows, together, np.tile(np.arange(len(values)), len(rows)), weight, rng)
+
+
+def _check_trust(trust: float | None, y: Any) -> None:
+    if trust is not None and y is None:
+        raise ValueError(
+            f"`trust` must come with y, true labels that it is weighed against; got trust={trust!r} and no y. Give "
+            "y, or leave trust None."
+        )
+
+
+def _predicted(teacher: Any, X: Any, n_rows: int) -> Doubles:
+    """What a regressor predicts.  (n, n_outputs)"""
+    kind = type(teacher).__name__
+    if not hasattr(teacher, "predict"):
+        raise TypeError(f"`teacher` must be a fitted regressor with predict; got {kind}.")
+    if hasattr(teacher, "classes_"):
+        raise TypeError(f"`teacher` must predict numbers; a {kind} predicts classes. Use CrispTreeClassifier.distill.")
+    found = check_numbers(teacher.predict(X), "what `teacher.predict` gives")
+    if len(found) != n_rows:
+        raise ValueError(f"`teacher.predict` must give a number for each of {n_rows} rows; got {len(found)}.")
+    return found
+
+
+def _hard(probabilities: Doubles, truth: Numbers, rng: np.random.Generator) -> Doubles:
+    """All for the likeliest class; of several, up to rounding, for the true one where it is known and among them."""
+    chosen = probabilities.argmax(axis=1)
+    known = np.flatnonzero(truth >= 0)
+    ties = known[probabilities[known, truth[known]] >= probabilities[known].max(axis=1) - 1e-9]
+    chosen[ties] = truth[ties]
+    return one_hot(chosen, probabilities.shape[1])
+
+
+def _sampled(probabilities: Doubles, truth: Numbers, rng: np.random.Generator) -> Doubles:
+    """All for a class that is drawn."""
+    below = probabilities.cumsum(axis=1) <= rng.random((len(probabilities), 1))
+    # Rounding may leave the last sum below 1.
+    drawn = np.minimum(below.sum(axis=1), probabilities.shape[1] - 1)
+    return one_hot(drawn, probabilities.shape[1])
+
+
+def _soft(probabilities: Doubles, truth: Numbers, rng: np.random.Generator) -> Doubles:
+    return probabilities
+
+
+LABELS = {"hard": _hard, "sample": _sampled, "soft": _soft}
+"""What is made of the probabilities, the teacher's and the truth's; true classes are −1 where they are not known."""
+
+
+def _classes(teacher: Any) -> npt.NDArray[Any]:
+    """The classes that a fitted teacher knows, at least two."""
+    kind = type(teacher).__name__
+    if not (hasattr(teacher, "predict") or hasattr(teacher, "predict_proba")):
+        raise TypeError(f"`teacher` must be a fitted classifier with predict_proba or predict; got {kind}.")
+    classes = getattr(teacher, "classes_", None)
+    if classes is None:
+        raise NotFittedError(
+            f"`teacher` must be a fitted classifier, which knows its classes_; this {kind} has none. Call its fit "
+            "first; a regressor cannot teach classes."
+        )
+    if isinstance(classes, list) or np.ndim(classes) != 1:
+        raise ValueError(f"`teacher` must answer with one class per row; this {kind} has several outputs.")
+    if len(classes) < 2:
+        raise ValueError(f"`teacher` must know at least 2 classes; it knows {np.asarray(classes).tolist()}.")
+    return np.asarray(classes)
+
+
+def _numbers(X: Any, teacher: Any, is_table: bool, n_copies: int) -> npt.NDArray[np.float32]:
+    """The rows as the tree will see them, if the teacher can have learned from such rows; of a table no columns."""
+    if is_table:
+        if n_copies:
+            raise ValueError(
+                f"`copies` must be 0 for a table with text or missing values, because noise goes with numbers; got "
+                f"{n_copies}. Leave it 'auto', or distill from numbers, with the teacher in a Pipeline behind what "
+                "makes them."
+            )
+        return np.zeros((as_table(X).num_rows, 0), dtype=np.float32)
+    with np.errstate(over="ignore", under="ignore"):  # what does not fit is infinite, and named as such, or 0
+        values: npt.NDArray[np.float32] = check_array(X, dtype=np.float32, allow_nd=True, input_name="X")
+    known = getattr(teacher, "n_features_in_", None)
+    if known is not None and values.ndim == 2 and values.shape[1] != known:
+        raise ValueError(
+            f"X must have the features that `teacher` was fitted on; got {values.shape[1]} instead of {known}. Where "
+            "other columns are made first, put what makes them into a Pipeline with the teacher."
+        )
+    return values
+
+
+@np.errstate(under="ignore")  # what is too small for single precision is 0
+def _noisy(values: npt.NDArray[np.float32], width: Doubles, rng: np.random.Generator) -> npt.NDArray[np.float32]:
+    return (values + width * rng.normal(size=values.shape)).astype(np.float32)
+
+
+def _like(X: Any, values: npt.NDArray[np.float32]) -> Any:
+    """Rows with the column names that X has."""
+    if hasattr(X, "iloc"):
+        return X.__class__(values, columns=X.columns)
+    return X.__class__(values, schema=X.columns, orient="row") if hasattr(X, "with_columns") else values
+
+
+def _answers(teacher: Any, X: Any, classes: npt.NDArray[Any], n_rows: int) -> Doubles:
+    """The teacher's probabilities; certainty of what it predicts where it has none."""
+    if not hasattr(teacher, "predict_proba"):
+        numbers = class_numbers(teacher.predict(X), classes)
+        if (numbers < 0).any():
+            raise ValueError(f"`teacher` must predict its own classes_, {classes.tolist()}; it predicts others too.")
+        return one_hot(numbers, len(classes))
+    found = np.asarray(teacher.predict_proba(X))
+    if found.shape != (n_rows, len(classes)):
+        raise ValueError(
+            f"`teacher.predict_proba` must give a column for each of its {len(classes)} classes_; got the shape "
+            f"{found.shape} for {n_rows} rows."
+        )
+    return check_probabilities(found, "what `teacher.predict_proba` gives")
+
+
+def _true_numbers(y: ArrayLike, classes: npt.NDArray[Any], n_rows: int) -> Numbers:
+    """The true labels as numbers of the teacher's classes."""
+    labels = column_or_1d(y)
+    check_consistent_length(np.empty(n_rows), labels)
+    numbers = class_numbers(labels, classes)
+    if (numbers < 0).any():
+        unknown = list(dict.fromkeys(labels[numbers < 0].tolist()))
+        raise ValueError(
+            f"y must be among the teacher's classes {classes.tolist()}; got {unknown} too. Leave those rows out, or y."
+        )
+    return numbers
+
+
+def _mixed(answers: Doubles, truth: Doubles, trust: float | None) -> Doubles:
+    """trust · teacher + (1 − trust) · truth; both count alike where nobody says."""
+    share = 0.5 if trust is None else trust
+    return share * answers + (1 - share) * truth
