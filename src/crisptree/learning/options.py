@@ -250,7 +250,7 @@ class Spec:
         optimizer = resolve_optimizer(parameters, is_small_table=is_small_table)
         if optimizer == LBFGS:
             growth = replace(growth, **LBFGS_PLAN | LBFGS_PHASES["growth"])
-            if finetuning.epochs:
+            if finetuning.epochs and parameters.get("leaf_model", "constant") == "constant":
                 finetuning = replace(finetuning, **LBFGS_PLAN | LBFGS_PHASES["finetuning"])
         return cls(
             growth=growth,
@@ -304,7 +304,7 @@ SAME_NAMES = (
 
 
 def resolve_optimizer(parameters: Mapping[str, Any], *, is_small_table: bool) -> str:
-    """Resolve ``optimizer="auto"``: L-BFGS for small tables and free hyperplanes with constant leaves, else Adam."""
+    """Resolve ``optimizer="auto"``: L-BFGS for small tables and free hyperplanes, else Adam."""
     optimizer: str = parameters.get("optimizer", ADAM)
     shrinks_groups = bool(parameters["l1"] and parameters.get("feature_groups"))
     if optimizer == LBFGS and shrinks_groups:
@@ -318,7 +318,7 @@ def resolve_optimizer(parameters: Mapping[str, Any], *, is_small_table: bool) ->
         parameters["split"] == "axis" and parameters["grow"] not in ("greedy", "balanced")
     )
     is_plain = not (parameters["spatial_penalty"] or parameters.get("max_shift") or parameters.get("sign_cst"))
-    is_plain &= parameters.get("leaf_model", "constant") == "constant" and not shrinks_groups
+    is_plain &= not shrinks_groups
     is_likelihood = parameters["algorithm"] == "likelihood" and parameters["device"] in ("auto", "cpu")
     return LBFGS if is_small_table and is_linear and is_plain and is_likelihood else ADAM
 

@@ -115,7 +115,6 @@ CAPABILITIES = (
         {
             "split": HYPERPLANES,
             "algorithm": values("likelihood"),
-            "leaf_model": values("constant"),
             "spatial_penalty": ZERO,
             "max_shift": ZERO,
             "sign_cst": EMPTY,
