@@ -74,9 +74,9 @@ class TrainingOptions(Declared):
         kind='{"auto", "lbfgs", "adam"}',
         doc="""Optimiser of splits and leaves. "lbfgs" is full-batch L-BFGS for dense rows, hyperplanes and
         ``algorithm="likelihood"``; it needs a fraction of Adam's time on small tables. "adam" takes
-        mini-batches, and always finetunes linear leaves. "auto" is L-BFGS up to 256 features and 4 million values, unless an option of Adam's
-        schedule is set, such as ``epochs``, ``learning_rate``, ``batch_size``, ``steepness`` or
-        ``early_stopping``.""",
+        mini-batches, and always finetunes linear leaves. "auto" is L-BFGS up to 256 features and 4
+        million values, unless an option of Adam's schedule is set, such as ``epochs``,
+        ``learning_rate``, ``batch_size``, ``steepness`` or ``early_stopping``.""",
         rule=one_of("auto", "lbfgs", "adam"),
         flag="--optimizer",
         before="adam",
