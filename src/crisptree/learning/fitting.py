@@ -20,18 +20,20 @@ from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.pruning import find_dead_splits, select_nodes
 from crisptree.inference.statistics import add_prior_counts, finalize, finalize_from
 from crisptree.learning.constraints import WeightConstraints
-from crisptree.learning.finetuning import TrainedTree, finetune
+from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growth import grow, grow_balanced, single_leaf
-from crisptree.learning.history import EpochCallback, StoppableCallback
+from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback
 from crisptree.learning.linear_leaves import compute_residuals, with_models
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import Samples
 from crisptree.learning.sources.base import SummedRows
 from crisptree.learning.task import Shifts, TrainingTask
+from crisptree.persistence.checkpoints import current
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
 from crisptree.splits.module import seeded
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Gaussians
+from crisptree.threads import n_threads, workers
 from crisptree.tree import Tree
 
 SEARCHED = (*SEARCHES, "cart")
@@ -86,11 +88,46 @@ def fit_tree(
         generator = generator or torch.Generator().manual_seed(spec.seed)
         callback, constraints = task.listener(on_epoch), spec.constraints.on(task.scaling, device)
         context = TrainingContext(spec, samples, kind, generator, callback, constraints)
-        greedy = GROWERS[spec.grow](context, start)
-        tuned, nu = finetune_tree(context, greedy, validation, zeros)
+
+        def train(context: TrainingContext) -> Training:
+            greedy = GROWERS[spec.grow](context, start)
+            return greedy, *finetune_tree(context, greedy, validation, zeros)
+
+        greedy, tuned, nu = train(context) if spec.n_init == 1 or start is not None else _best_of_starts(train, context)
         tree, soft = finalize_tree(tuned, spec, task)
         is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
         return Fitted(finalize_tree(greedy, spec, task)[0] if is_new else tree, tree, soft, nu)
+
+
+Training = tuple[TrainedTree, TrainedTree, float | None]
+"""The greedy and the finetuned tree, and the baseline's ν."""
+
+
+def _best_of_starts(train: Callable[[TrainingContext], Training], context: TrainingContext) -> Training:
+    """Train from several random starts and return the tree with the highest training score, the first one of equals.
+
+    The callback hears of the first start, which it may stop, and then of the best one if that is another.
+    """
+    first, on_epoch = train(context), context.on_epoch
+    if on_epoch:
+        return first
+    threads = n_threads(context.spec.n_jobs) if current() is None else 1
+    samples = context.samples if threads == 1 else replace(context.samples, n_jobs=1)
+    seed = int(torch.randint(2**62, (), generator=context.generator))
+
+    def run(number: int) -> tuple[float, Training, list[EpochRecord]]:
+        silent, generator = StoppableCallback(None), torch.Generator().manual_seed(seed + number)
+        trained = train(context._replace(source=samples, generator=generator, on_epoch=silent))
+        return hard_score(trained[1].tree, samples, samples), trained, silent.history
+
+    with workers(min(threads, context.spec.n_init - 1)) as each_of:
+        others = list(each_of(run, range(1, context.spec.n_init)))
+    score, best, history = max(others, key=lambda one: one[0])
+    if score <= hard_score(first[1].tree, samples, samples):
+        return first
+    for record in history:
+        on_epoch(record)
+    return best
 
 
 def finetune_tree(

@@ -25,8 +25,11 @@ from crisptree.tree import Tree
 
 Doubles = npt.NDArray[np.float64]
 
-PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10_000.0)
-"""What is tried."""
+PENALTIES = {
+    "classes": (3.0, 30.0, 300.0),
+    "gaussians": (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10_000.0),
+}
+"""What is tried, by target: logistic models take many more steps than a regression."""
 
 ROUNDS_AT_ONCE, ROUNDS_TO_JUDGE, ROUNDS_AT_THE_END = 3, 15, 40
 """Steps of a softmax towards its best weights: in an epoch of training, where validation rows judge it, and for the
@@ -261,10 +264,11 @@ def best_penalty(
     may be far off. Those that are tried are in rows of mean weight, so that weights which sum to one change nothing.
     """
     unit = float(np.mean([task.training.weight.mean() for task in tasks]))
-    scores: list[list[Doubles]] = [[] for _ in PENALTIES]
+    penalties = PENALTIES[tasks[0].target.name]
+    scores: list[list[Doubles]] = [[] for _ in penalties]
     for tree, task, judges in zip(trees, tasks, validation, strict=True):
         leaf = route_rows(tree, judges.X, n_jobs)
-        for number, penalty in enumerate(PENALTIES):
+        for number, penalty in enumerate(penalties):
             fitted = with_models(tree, task, unit * penalty, n_jobs)
             answers = fitted.target.predict(fitted.scaled_values(leaf, judges.X))
             scores[number].append(np.asarray(task.target.score_predictions(answers, judges.y), dtype=np.float64))
@@ -274,7 +278,7 @@ def best_penalty(
     if tasks[0].target.is_regression:
         of_rows = [np.concatenate(rows) for rows in scores]
         best = max(number for number, rows in enumerate(of_rows) if _is_near(of_rows[best] - rows, weight))
-    return unit * PENALTIES[best]
+    return unit * penalties[best]
 
 
 def _is_near(lost: Doubles, weight: Doubles) -> bool:

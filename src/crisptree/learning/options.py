@@ -112,6 +112,9 @@ LBFGS_PHASES: dict[str, dict[str, Any]] = {
 }
 """Epochs of L-BFGS, each a minimisation at one γ; docs/decisions.md has the figures."""
 
+LBFGS_STARTS = 6
+"""Random starts of a tree that L-BFGS trains."""
+
 STEEPEST = 1e12
 
 DEFAULT_LEAF_PENALTY = 30.0
@@ -194,6 +197,8 @@ class Spec:
         λ of linear models in the leaves; None where leaves are constant.
     row_weight : float
         The mean weight of a row, in which training has them; λ is in weights as they were given.
+    n_init : int
+        Random starts, of which the tree with the highest training score is kept.
     """
 
     growth: Plan
@@ -214,6 +219,7 @@ class Spec:
     n_drawn: int | None = None
     leaf_penalty: float | None = None
     row_weight: float = 1.0
+    n_init: int = 1
 
     @classmethod
     def of(
@@ -271,6 +277,7 @@ class Spec:
             n_drawn=parameters.get("n_drawn"),
             leaf_penalty=_leaf_penalty(parameters, mean_weight),
             row_weight=mean_weight,
+            n_init=_n_init(parameters, optimizer),
         )
 
     @property
@@ -321,6 +328,17 @@ def resolve_optimizer(parameters: Mapping[str, Any], *, is_small_table: bool) ->
     is_plain &= not shrinks_groups
     is_likelihood = parameters["algorithm"] == "likelihood" and parameters["device"] in ("auto", "cpu")
     return LBFGS if is_small_table and is_linear and is_plain and is_likelihood else ADAM
+
+
+def _n_init(parameters: Mapping[str, Any], optimizer: str) -> int:
+    """Resolve the number of random starts; trees that are not grown from random stumps and finetuned have one."""
+    n_init = parameters.get("n_init", 1)
+    is_random = parameters["grow"] in ("greedy", "balanced") and parameters["finetune_epochs"] > 0
+    if not is_random or parameters.get("leaf_model") == "linear":
+        return 1
+    if n_init == "auto":
+        return LBFGS_STARTS if optimizer == LBFGS else 1
+    return int(n_init)
 
 
 def _leaf_penalty(parameters: Mapping[str, Any], mean_weight: float) -> float | None:

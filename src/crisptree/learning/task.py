@@ -23,7 +23,7 @@ from crisptree.targets import Classes, Gaussians, Target
 
 Result = TypeVar("Result")
 
-MAX_COLUMNS_OF_SMALL_TABLE, MAX_VALUES_OF_SMALL_TABLE = 256, 2**22
+MAX_COLUMNS_OF_SMALL_TABLE, MAX_VALUES_OF_SMALL_TABLE = 256, 2**20
 """Correlations of more columns take longer to factorise than they save; more values train faster in mini-batches."""
 
 SMALLEST_WEIGHT = 1e-30

@@ -278,6 +278,17 @@ class RowParameters(TreeParameters):
         rule=split_rule("auto", "oblique", "axis", "conv"),
         flag="--split",
     )
+    max_depth: int | str | None = parameter(  # type: ignore[assignment]
+        default="auto",
+        kind='int, "auto" or None',
+        doc="""Maximum number of splits on a path. "auto" selects it on held-out rows, and is 8 for images, sparse
+        rows and tables of more than a million values. A number limits the depths that are selected
+        from. None grows until leaves are pure or their rows identical, as far as the other limits
+        allow; where six stumps in a row leave one side empty, the best threshold on one feature takes
+        their place (not for split modules, ``sign_cst``, sparse rows, batches and process groups).""",
+        rule=word_or("auto", whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)")),
+        flag="--depth",
+    )
     l1: float | str = parameter(
         default="auto",
         kind='float or "auto"',
@@ -360,12 +371,13 @@ class RowParameters(TreeParameters):
         before=None,
     )
     leaf_model: str = parameter(
-        default="constant",
-        kind='{"constant", "linear"}',
+        default="auto",
+        kind='{"auto", "constant", "linear"}',
         doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression whose
         weights are sums of parts along the path (docs/linear-leaves.md). Linear leaves need dense rows
-        of at most 512 features and linear splits.""",
-        rule=one_of("constant", "linear"),
+        of at most 512 features and linear splits. "auto" compares both on held-out rows of small
+        tables; others get constant leaves.""",
+        rule=one_of("auto", "constant", "linear"),
         flag="--leaf-model",
         before="constant",
     )
@@ -420,6 +432,7 @@ class PixelParameters(TreeParameters):
         "algorithm": one_of("em", "alternating", "likelihood"),
         "grow": one_of("greedy", "balanced"),
         "optimizer": one_of("auto", "adam"),
+        "n_init": Rule(lambda value: value in ("auto", 1), "'auto' or 1 for pixels"),
         "nu": Rule(lambda value: value is None, "None for pixels"),
         "max_shift": Rule(lambda value: is_whole(value) and value == 0, "0 for pixels, whose windows overlap"),
     }
@@ -503,6 +516,7 @@ PAPER: dict[str, Any] = {
     "split": "oblique",
     "algorithm": "em",
     "optimizer": "adam",
+    "n_init": 1,
     "grow": "greedy",
     "max_depth": 8,
     "epochs": 50,

@@ -81,6 +81,16 @@ class TrainingOptions(Declared):
         flag="--optimizer",
         before="adam",
     )
+    n_init: int | str = parameter(
+        default="auto",
+        kind='int or "auto"',
+        doc="""Number of random starts of a single tree that is grown greedily and finetuned; the tree with the highest
+        score on the training rows is kept. "auto" is 6 with L-BFGS and 1 with Adam. Trees of a forest
+        have one.""",
+        rule=word_or("auto", whole(1)),
+        flag="--n-init",
+        before=1,
+    )
     epochs: int = parameter(
         default=20, kind="int", doc="Epochs of every stump with Adam.", rule=whole(1), flag="--epochs"
     )

@@ -28,6 +28,7 @@ def values(*allowed: Any) -> Rule:
 HYPERPLANES = values("auto", "oblique")
 LINEAR = values("auto", "oblique", "axis")
 STEPS = values("em", "alternating", "likelihood")
+CONSTANT = values("auto", "constant")
 MINI_BATCHES = values("auto", "adam")
 GRADIENT_GROWTH = values("greedy", "balanced")
 NONE, ZERO, FALSE = values(None), values(0), values(False)
@@ -136,8 +137,8 @@ CAPABILITIES = (
         lambda v: v["grow"] == "balanced",
         {
             "max_depth": Rule(
-                lambda value: is_whole(value) and value <= MAX_BALANCED_DEPTH,
-                f"a number of at most {MAX_BALANCED_DEPTH}",
+                lambda value: value == "auto" or (is_whole(value) and value <= MAX_BALANCED_DEPTH),
+                f"'auto' or a number of at most {MAX_BALANCED_DEPTH}",
             ),
             "max_leaf_nodes": NONE,
             "warm_start": FALSE,
@@ -182,7 +183,7 @@ CAPABILITIES = (
             "split": HYPERPLANES,
             "grow": GRADIENT_GROWTH,
             "algorithm": STEPS,
-            "leaf_model": values("constant"),
+            "leaf_model": CONSTANT,
             "image_shape": NONE,
             "device": values("auto", "cpu"),
             "optimizer": MINI_BATCHES,
@@ -200,7 +201,7 @@ CAPABILITIES = (
             "algorithm": values("likelihood"),
             "max_leaf_nodes": NONE,
             "optimizer": MINI_BATCHES,
-            "leaf_model": values("constant"),
+            "leaf_model": CONSTANT,
             "max_shift": ZERO,
             "image_shape": NONE,
             "warm_start": FALSE,
@@ -224,7 +225,7 @@ CAPABILITIES = (
             "grow": values("greedy"),
             "algorithm": values("likelihood", "em", "alternating"),
             "optimizer": MINI_BATCHES,
-            "leaf_model": values("constant"),
+            "leaf_model": CONSTANT,
             "max_shift": ZERO,
             "warm_start": FALSE,
         },

@@ -247,7 +247,8 @@ def as_in_forest(spec: Spec, max_features: Any, n_features: int) -> Spec:
 
     "auto" lets hyperplanes have all features, which are averaged anyway, and gives a threshold the best of a few.
     """
-    thresholds = spec.grow == "axis_aligned"
+    thresholds = spec.grow in ("axis_aligned", "cart")
     share = ("sqrt" if thresholds else None) if max_features == "auto" else max_features
     number = max(1, round(np.sqrt(n_features))) if share == "sqrt" else number_of(share, n_features)
-    return replace(spec, grow="cart" if thresholds else spec.grow, n_drawn=None if number >= n_features else number)
+    grow, n_drawn = "cart" if thresholds else spec.grow, None if number >= n_features else number
+    return replace(spec, grow=grow, n_drawn=n_drawn, n_init=1)

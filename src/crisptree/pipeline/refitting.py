@@ -19,7 +19,7 @@ from crisptree.learning.task import RowSet, TrainingTask
 from crisptree.pipeline.progress import recording
 from crisptree.pipeline.trees import ArrayDataset, spec_of
 from crisptree.pipeline.validation import TrainingData, draw_seed
-from crisptree.selection.parameters import apply_selected
+from crisptree.selection.parameters import apply_selected, resolve_depth
 
 TOLERANCE = 0.01
 """The accuracy that may be lost where the caller names neither a tolerance nor a number of terms."""
@@ -151,7 +151,8 @@ def update_fitted_tree(
     """Train a fitted tree on new rows; see the method ``partial_fit`` of its estimator."""
     values = apply_selected(parameters, selected, data.image_shape, is_sparse=isinstance(data.X, SparseRows))
     if grow:
-        values["max_depth"] = parameters["max_depth"]  # a smaller depth was selected for the first rows
+        # A smaller depth was selected for the first rows.
+        values["max_depth"] = resolve_depth(parameters, data.target.name)["max_depth"]
     values |= {"grow": "keep", "early_stopping": False, "optimizer": "adam"}
     problem = TrainingTask(data.part, earlier.statistics.scaling, data.target)
     spec = spec_of(values, problem, data.image_shape, draw_seed(parameters["random_state"]))

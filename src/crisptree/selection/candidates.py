@@ -7,15 +7,15 @@ so that later ones may start from the best so far. To add a candidate, add a val
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crisptree.selection.folds import MAX_FOLDS, make_folds, score_cart
+from crisptree.selection.folds import score_cart
 from crisptree.selection.parameters import FALLBACKS
-from crisptree.selection.trials import find_best, find_finalists
+from crisptree.selection.trials import find_best
 
 if TYPE_CHECKING:
     from crisptree.selection.search import CandidateSearch
@@ -25,6 +25,26 @@ Round = Callable[["CandidateSearch"], Candidates]
 
 NOISE_LEVELS = {"table": (0.0, 0.3, 0.7, 1.4), "image": (0.0, 0.5, 1.0, 1.5)}
 """Input noise in units of the scaled features: the two in the middle first, then the one beyond the better of them."""
+
+NOISE_LADDER = (0.0, 0.1, 0.3, 0.7, 1.4)
+DEPTH_LADDER = (1, 2, 3, 4, 6, 8, 10, 14)
+L1_LADDER = (0.0, 0.003, 0.01, 0.03)
+"""Values of small tables, where a trial takes milliseconds: a search walks along a ladder while scores rise."""
+
+START_DEPTH, START_NOISE, START_L1 = 4, 0.3, 0.01
+"""Where the walks begin."""
+
+DEEPER = 8
+"""Depth of hyperplanes that are tried once more where the first ones are far behind."""
+
+LINEAR_LEAF_DEPTHS = (0, 1, 2, 3, 4)
+"""Depths of trees with linear leaves; depth 0 is a linear model."""
+
+MIN_GAIN_OF_DEPTH = 0.0
+"""Trees with linear leaves are tried at the next depth while their score rises by more."""
+
+MAX_VALUES_OF_LINEAR_LEAVES = 512
+"""Features times outputs of a leaf's model that is tried: solving larger ones takes longer than all other trials."""
 
 L2_STRENGTHS = (0.0, 1e-3, 1e-2, 1e-1)
 
@@ -59,8 +79,8 @@ SPREAD_RATIOS_OF_ONE_UNIT = (1.5, 30.0)
 CART_SPLITS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "l2": 0.0}
 """Splits on one feature each, found as CART finds them."""
 
-CART_MIN_SAMPLES_LEAF: dict[str, tuple[int | None, ...]] = {"classes": (None,), "gaussians": (5, 20)}
-"""Minimal leaf sizes of CART's thresholds: the mean of few rows is unreliable, shrunk or not."""
+CART_MIN_SAMPLES_LEAF = (1, 5, 20)
+"""Minimal leaf sizes of CART's thresholds."""
 
 CART_MAX_FEATURES = ("sqrt", None)
 """Features per split of CART's thresholds in a forest."""
@@ -76,6 +96,98 @@ SHARP: dict[str, Any] = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "l2"
 
 CART_OF_MIXTURES: dict[str, Any] = {"split": "axis", "finetune_epochs": 0, "max_features": None}
 """Thresholds of a mixture: of all features, as CART finds them."""
+
+
+def climb(search: CandidateSearch, name: str, ladder: Sequence[Any]) -> Candidates:
+    """Walk from the best hyperplanes along a ladder of values, up and then down, while the best ones change."""
+    for step in (1, -1):
+        while True:
+            best = search.best_of(is_oblique)
+            place = ladder.index(best.values.get(name, ladder[0])) + step
+            if not 0 <= place < len(ladder):
+                break
+            yield best.values | {name: ladder[place]}
+            if search.best_of(is_oblique) is best:
+                break
+
+
+def limit_depths(search: CandidateSearch) -> list[int]:
+    """Return the depths of trees, with the given limit in the place of those beyond it."""
+    limit = search.max_depth
+    if limit is None or search.has_free_depth:
+        return list(DEPTH_LADDER)
+    return [*(depth for depth in DEPTH_LADDER if depth < limit), limit]
+
+
+def is_oblique(values: Mapping[str, Any]) -> bool:
+    """Return True for candidates of hyperplanes with constant leaves."""
+    return values.get("split", "oblique") == "oblique" and values.get("leaf_model") != "linear"
+
+
+def is_hopeless(search: CandidateSearch) -> bool:
+    """Return True if hyperplanes are so far behind that no further ones are tried."""
+    return search.best_of(is_oblique).merit < search.best.merit - MAX_DEFICIT[search.target.name]
+
+
+def try_hyperplanes(search: CandidateSearch) -> Candidates:
+    """Walk along noise levels, depths and noise levels again; then sparse weights."""
+    if search.leaf_model == "linear":
+        return
+    depths = limit_depths(search)
+    start = {"split": "oblique", "max_depth": min(START_DEPTH, depths[-1]), "l1": 0.0, "l2": 0.0}
+    yield start | {"input_noise": START_NOISE}
+    if search.is_free("input_noise"):
+        yield start | {"input_noise": NOISE_LADDER[NOISE_LADDER.index(START_NOISE) + 1]}
+        yield from climb(search, "input_noise", NOISE_LADDER)
+    if is_hopeless(search):
+        yield search.best_of(is_oblique).values | {"max_depth": max(d for d in depths if d <= DEEPER)}
+        if is_hopeless(search):
+            return
+    yield from try_scales(search)
+    yield from climb(search, "max_depth", depths)
+    if search.is_free("input_noise"):
+        yield from climb(search, "input_noise", NOISE_LADDER)
+    if search.is_free("l2"):
+        yield from climb(search, "l2", L2_STRENGTHS)
+    if search.is_free("l1"):
+        yield search.best_of(is_oblique).values | {"l1": START_L1}
+        yield from climb(search, "l1", L1_LADDER)
+
+
+def try_cart(search: CandidateSearch) -> Candidates:
+    """CART's thresholds of several leaf sizes at every depth, and the best of moderate depth finetuned."""
+    if not search.is_free("split") or search.leaf_model == "linear":
+        return
+    n_before = len(search.trials)
+    is_count = isinstance(search.parameters["min_samples_leaf"], Integral)
+    depth = {} if search.max_depth is not None and not search.has_free_depth else {"max_depth": None}
+    for min_rows in CART_MIN_SAMPLES_LEAF if is_count else (None,):
+        limit = {"min_samples_leaf": min_rows} if min_rows else {}
+        yield CART_SPLITS | {"finetune_epochs": 0} | depth | limit
+    found = [trial for trial in search.trials[n_before:] if (trial.values["max_depth"] or 99) <= FINETUNED_CART_DEPTH]
+    if found and search.parameters["finetune_epochs"]:
+        yield {name: value for name, value in find_best(found).values.items() if name != "finetune_epochs"}
+
+
+def try_linear_leaves(search: CandidateSearch) -> Candidates:
+    """Trees of few splits with linear leaves, deeper while the score rises."""
+    n_outputs = search.target.n_classes or 1
+    n_values = n_outputs * search.problem.training.X.shape[1]
+    is_given = search.leaf_model == "linear"
+    if not is_given and (not search.is_free("leaf_model") or n_values > MAX_VALUES_OF_LINEAR_LEAVES):
+        return
+    limit = LINEAR_LEAF_DEPTHS[-1] if search.has_free_depth or search.max_depth is None else search.max_depth
+    fixed = {"split": "oblique", "l1": 0.0, "l2": 0.0, "finetune_epochs": 0, "input_noise": START_NOISE}
+    score = -math.inf
+    for depth in LINEAR_LEAF_DEPTHS:
+        if depth > limit:
+            break
+        yield fixed | {"max_depth": depth, "leaf_model": "linear"}
+        if search.trials[-1].score < score + MIN_GAIN_OF_DEPTH:
+            break
+        score = search.trials[-1].score
+    if is_given and search.parameters["finetune_epochs"] and search.best.values["max_depth"]:
+        yield {name: value for name, value in search.best.values.items() if name != "finetune_epochs"}
 
 
 def try_noise_levels(search: CandidateSearch) -> Candidates:
@@ -95,12 +207,12 @@ def try_scales(search: CandidateSearch) -> Candidates:
     if not search.is_free("scale"):
         return
     if search.is_sparse:
-        yield search.best.values | {"scale": "feature"}
+        yield search.best_of(is_oblique).values | {"scale": "feature"}
         return
     spread = search.folds[0].problem.scaling.spread
     low, high = np.quantile(spread[spread > 0], (0.1, 0.9)) if spread.any() else (1.0, 1.0)
     if SPREAD_RATIOS_OF_ONE_UNIT[0] < high / low < SPREAD_RATIOS_OF_ONE_UNIT[1]:
-        yield search.best.values | {"scale": "global"}
+        yield search.best_of(is_oblique).values | {"scale": "global"}
 
 
 def try_depths(search: CandidateSearch) -> Candidates:
@@ -143,18 +255,10 @@ def try_steeper_schedule(search: CandidateSearch) -> Candidates:
 
 
 def try_thresholds(search: CandidateSearch) -> Candidates:
-    """CART's thresholds at every depth, and finetuned at the best one."""
+    """CART's thresholds, unless scikit-learn's tree is far behind the best."""
     min_score = search.best.score - MAX_DEFICIT[search.target.name]
-    if not search.is_free("split") or score_cart(search.folds, search.max_depth, search.seed) <= min_score:
-        return
-    n_before = len(search.trials)
-    # A fraction is no lower bound that a number of rows could raise.
-    is_count = isinstance(search.parameters["min_samples_leaf"], Integral)
-    for min_rows in CART_MIN_SAMPLES_LEAF[search.target.name] if is_count else (None,):
-        yield CART_SPLITS | {"finetune_epochs": 0} | ({"min_samples_leaf": min_rows} if min_rows else {})
-    found = search.trials[n_before:]
-    if found and search.parameters["finetune_epochs"]:
-        yield {name: value for name, value in find_best(found).values.items() if name != "finetune_epochs"}
+    if search.is_free("split") and score_cart(search.folds, search.max_depth, search.seed) > min_score:
+        yield from try_cart(search)
 
 
 def try_thresholds_in_forest(search: CandidateSearch) -> Candidates:
@@ -172,7 +276,7 @@ def try_thresholds_in_forest(search: CandidateSearch) -> Candidates:
 
 def has_mixtures(search: CandidateSearch) -> bool:
     """Return True if forests of hyperplanes and thresholds in turn are candidates: for regression only."""
-    is_regression = search.target.is_regression and search.leaf_model == "constant"
+    is_regression = search.target.is_regression and search.leaf_model != "linear"
     return is_regression and search.is_free("split") and search.parameters["n_estimators"] != 1
 
 
@@ -182,29 +286,18 @@ def try_sharp_hyperplanes(search: CandidateSearch) -> Candidates:
         yield SHARP
 
 
-def try_finalists(search: CandidateSearch) -> Candidates:
-    """For regression in two or three folds, the best of every close family once more in five folds.
+TREE_ROUNDS: tuple[Round, ...] = (try_cart, try_linear_leaves, try_hyperplanes)
+"""Trees on small tables, which L-BFGS trains."""
 
-    Thresholds gain more by further training rows than hyperplanes do.
-    """
-    if not search.target.is_regression or search.leaf_model != "constant" or not 1 < len(search.folds) < MAX_FOLDS:
-        return
-    finalists = find_finalists(search.trials)
-    if len(finalists) > 1:
-        search.start_final_round(make_folds(search.problem, search.seed, search.source, n_folds=MAX_FOLDS))
-        for values in (trial.values for trial in finalists):
-            yield values | ({"max_depth": search.max_depth} if values.get("finetune_epochs") == 0 else {})
-
-
-TREE_ROUNDS: tuple[Round, ...] = (
+LARGE_TREE_ROUNDS: tuple[Round, ...] = (
     try_noise_levels,
     try_scales,
     try_depths,
     try_sparse_weights,
     try_steeper_schedule,
     try_thresholds,
-    try_finalists,
 )
+"""Trees that Adam trains, for which every trial counts."""
 
 FOREST_ROUNDS: tuple[Round, ...] = (
     try_noise_levels,

@@ -20,6 +20,7 @@ from crisptree.learning.task import RowSet, TrainingTask
 from crisptree.persistence.checkpoints import current
 from crisptree.selection.candidates import (
     CART_OF_MIXTURES,
+    DEPTH_LADDER,
     FOREST_ROUNDS,
     SHARP,
     TREE_ROUNDS,
@@ -27,14 +28,12 @@ from crisptree.selection.candidates import (
     has_mixtures,
 )
 from crisptree.selection.folds import Fold
-from crisptree.selection.parameters import MIXED, is_auto, is_leaf_penalty_unresolved
+from crisptree.selection.parameters import MIXED, is_auto
 from crisptree.selection.trials import (
     Trial,
     find_best,
-    find_best_by_family,
     select_against,
-    select_cart,
-    select_simplest,
+    select_close,
 )
 from crisptree.targets import Target
 from crisptree.threads import n_threads, workers
@@ -44,15 +43,12 @@ if TYPE_CHECKING:
 
 Doubles = npt.NDArray[np.float64]
 
-MAX_ERRORS_OF_SIMPLER_TREES = {
-    ("classes", "constant"): 1.0,
-    ("classes", "linear"): 1.0,
-    ("gaussians", "constant"): 0.0,
-    ("gaussians", "linear"): 1.0,
-}
-"""A simpler tree is selected within so many standard errors of the best, by target and leaf model. Squared errors of
-few rows make that error large, and the simplest tree of constant leaves, one split, is then far from the best; of
-linear leaves it is a linear model."""
+TRIAL_SHRINKAGE = 3.0
+"""Shrinkage of the leaf tables of trials, in rows of mean weight: probabilities and means of small leaves are compared
+as a fit would leave them."""
+
+LEAST_PROBABILITY = 1e-3
+"""Log losses of trials are bounded, so that single rows do not decide."""
 
 MAX_FEATURES_FOR_LEAF_PENALTIES = 64
 """Features up to which every trial of linear leaves is scored with its own best penalty: larger models take long."""
@@ -99,9 +95,10 @@ class TreeEvaluator(Evaluator):
     def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> list[Trial]:
         """Train a tree on every fold; CART's thresholds are found once and truncated at every depth."""
         trees = self._fit_folds(spec, folds)
-        if values.get("finetune_epochs") != 0:
+        if values.get("finetune_epochs") != 0 or spec.leaf_penalty is not None:
             return [self._score_postprocessed(values, trees, folds)]
-        depths = range(1, max(tree.structure.depth for tree in trees) + 1)
+        deepest = max(tree.structure.depth for tree in trees)
+        depths = [*(depth for depth in DEPTH_LADDER if depth < deepest), deepest]
         return [
             self._score_postprocessed(values | {"max_depth": depth}, [truncate(tree, depth) for tree in trees], folds)
             for depth in depths
@@ -116,31 +113,23 @@ class TreeEvaluator(Evaluator):
             return list(each_of(lambda fold: _as_flat(fit_tree(spec, fold.problem).tree), folds))
 
     def _score_postprocessed(self, values: dict[str, Any], trees: Sequence[FlatTree], folds: Sequence[Fold]) -> Trial:
-        """Score regression trees as the fit would leave them: postprocessing may repair leaves that are too small."""
-        if folds[0].problem.target.is_regression:
-            if self.parameters.get("leaf_model", "constant") == "constant":
-                trees = self._shrink(trees, folds)
-            elif folds[0].problem.training.X.shape[1] <= MAX_FEATURES_FOR_LEAF_PENALTIES:
-                trees = self._refit_leaves(trees, folds)
-        scores = [score_tree(tree, fold, self.n_jobs) for tree, fold in zip(trees, folds, strict=True)]
+        """Score trees about as the fit would leave them: with shrunk leaves, or linear ones of the best penalty."""
+        if not has_linear_leaves(self.parameters, values):
+            prior = self.parameters["leaf_prior"]
+            units = [fold.problem.mean_weight for fold in folds]
+            trees = [shrink(tree, TRIAL_SHRINKAGE * unit, prior) for tree, unit in zip(trees, units, strict=True)]
+        elif folds[0].problem.training.X.shape[1] <= MAX_FEATURES_FOR_LEAF_PENALTIES:
+            trees = self._refit_leaves(trees, folds)
+        scored = [score_tree(tree, fold, self.n_jobs) for tree, fold in zip(trees, folds, strict=True)]
+        scores, losses = (np.concatenate(part) for part in zip(*scored, strict=True))
         row_weights = np.concatenate([fold.held_out.weight for fold in folds])
         weights = sum(int(np.count_nonzero(tree.weight)) for tree in trees) / len(trees)
         leaves = sum(tree.structure.n_leaves for tree in trees) / len(trees)
-        return Trial(values, np.concatenate(scores), row_weights, weights, leaves, tuple(trees))
-
-    def _shrink(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> Sequence[FlatTree]:
-        """Shrink leaf tables by the strength that is best for all folds."""
-        if not is_auto(self.parameters, "shrinkage"):
-            return trees
-        prior, held_out = self.parameters["leaf_prior"], [fold.held_out for fold in folds]
-        rows = [(part.X, part.y, part.weight) for part in held_out]
-        mean_weight = float(np.mean([fold.problem.mean_weight for fold in folds]))
-        strength = select_strength(list(zip(trees, rows, strict=True)), prior, mean_weight, self.n_jobs)
-        return [shrink(tree, strength, prior) for tree in trees]
+        return Trial(values, scores, row_weights, weights, leaves, losses, tuple(trees))
 
     def _refit_leaves(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> Sequence[FlatTree]:
         """Refit linear leaves with the penalty that is best for all folds."""
-        if not is_leaf_penalty_unresolved(self.parameters):
+        if not is_auto(self.parameters, "leaf_l2"):
             return trees
         penalty = self._find_leaf_penalty(trees, folds)
         return [with_models(tree, fold.problem, penalty, self.n_jobs) for tree, fold in zip(trees, folds, strict=True)]
@@ -150,17 +139,14 @@ class TreeEvaluator(Evaluator):
         return best_penalty(list(trees), problems, held_out, self.n_jobs)
 
     def select(self, search: CandidateSearch) -> dict[str, Any]:
-        """Select the best of every family by score, as noise and scale make no tree simpler; then the simplest."""
-        trials, leaf_model = search.compared, search.leaf_model
-        selected = select_cart(trials) if search.is_final else None
-        if selected is None:
-            max_errors = MAX_ERRORS_OF_SIMPLER_TREES[search.target.name, leaf_model]
-            selected = select_simplest(find_best_by_family(trials, _family), max_errors)
+        """Select the trial of the lowest log loss among those that cannot be told from the most accurate one."""
+        selected = select_close(search.trials)
         values, folds = dict(selected.values), search.rescale_folds(selected.values)
+        is_linear = has_linear_leaves(self.parameters, values)
         if is_auto(self.parameters, "shrinkage"):
             # Linear leaves are shrunk by their penalty.
-            values["shrinkage"] = 0.0 if leaf_model == "linear" else self._find_shrinkage(selected.trees, folds)
-        if is_leaf_penalty_unresolved(self.parameters):
+            values["shrinkage"] = 0.0 if is_linear else self._find_shrinkage(selected.trees, folds)
+        if is_linear and is_auto(self.parameters, "leaf_l2"):
             values["leaf_l2"] = self._find_leaf_penalty(selected.trees, folds)
         return values
 
@@ -178,10 +164,9 @@ class TreeEvaluator(Evaluator):
         return float(np.median(strengths))
 
 
-def _family(values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Trees of one family differ in nothing that makes them simpler; thresholds of all depths are one family."""
-    is_axis = values.get("split") == "axis"
-    return is_axis, None if is_axis else values["max_depth"], values.get("l1"), values.get("l2")
+def has_linear_leaves(parameters: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    """Return True if the trees of a candidate have linear leaves."""
+    return bool(values.get("leaf_model", parameters.get("leaf_model")) == "linear")
 
 
 def _as_flat(tree: CrispTree) -> FlatTree:
@@ -189,11 +174,19 @@ def _as_flat(tree: CrispTree) -> FlatTree:
     return tree
 
 
-def score_tree(tree: FlatTree, fold: Fold, n_jobs: int | None) -> Doubles:
-    """Score every held-out row of a fold.  → (n,)"""
+def score_tree(tree: FlatTree, fold: Fold, n_jobs: int | None) -> tuple[Doubles, Doubles]:
+    """Score every held-out row of a fold, and compute its log loss; that of a regression is 0.  → two (n,)"""
     rows, target = fold.held_out, fold.problem.target
-    predicted = target.predict(tree.scaled_values(route_rows(tree, rows.X, n_jobs), rows.X))
-    return np.asarray(target.score_predictions(predicted, rows.y), dtype=np.float64)
+    values = tree.scaled_values(route_rows(tree, rows.X, n_jobs), rows.X)
+    scores = np.asarray(target.score_predictions(target.predict(values), rows.y), dtype=np.float64)
+    return scores, compute_log_losses(values, rows.y, target)
+
+
+def compute_log_losses(values: Doubles, y: npt.NDArray[Any], target: Target) -> Doubles:
+    """Compute bounded log losses of class probabilities; 0 for a regression.  (n, n_values) → (n,)"""
+    if target.is_regression:
+        return np.zeros(len(y))
+    return -np.log(np.maximum(values[np.arange(len(y)), y], LEAST_PROBABILITY))
 
 
 class EnsemblePredictions(NamedTuple):
@@ -251,16 +244,18 @@ class ForestEvaluator(Evaluator):
         if folds[0].problem.target.is_regression:
             predictions = self._predict(forests, folds)
             scores = predictions.score(folds[0].problem.target, self.n_trees)
+            losses = np.zeros(len(scores))
         else:
             scored = [self._score_classes(trees, fold) for trees, fold in zip(forests, folds, strict=True)]
-            scores = np.concatenate(scored)
-        return [Trial(values, scores, row_weights, 0.0, leaves, predictions=predictions)]
+            scores, losses = (np.concatenate(part) for part in zip(*scored, strict=True))
+        return [Trial(values, scores, row_weights, 0.0, leaves, losses, predictions=predictions)]
 
-    def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> Doubles:
+    def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> tuple[Doubles, Doubles]:
         target, rows = fold.problem.target, fold.held_out
         probabilities = CrispForest.of(trees).values(rows.X, self.n_jobs)
         assert probabilities is not None
-        return np.asarray(target.score_predictions(target.predict(probabilities), rows.y), dtype=np.float64)
+        scores = np.asarray(target.score_predictions(target.predict(probabilities), rows.y), dtype=np.float64)
+        return scores, compute_log_losses(probabilities, rows.y, target)
 
     def _predict(self, forests: Sequence[Sequence[CrispTree]], folds: Sequence[Fold]) -> EnsemblePredictions:
         """Predict the held-out rows of all folds."""

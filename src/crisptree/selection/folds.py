@@ -30,11 +30,14 @@ HOLDOUT_FRACTION = 0.2
 MIN_ROWS_FOR_TWO_FOLDS = 1000
 """Fewer rows are cross-validated in three folds."""
 
-MIN_ROWS_FOR_FEWER_FOLDS, MAX_FOLDS = 500, 5
-"""Single regression trees on fewer rows are compared in five folds: the squared error of few rows is noisy."""
+MIN_ROWS_FOR_FEWER_FOLDS, MAX_FOLDS = 1500, 5
+"""Single trees on fewer rows are compared in five folds."""
 
 MAX_ROWS = {"classes": 50_000, "gaussians": 25_000}
 """Larger parts are subsampled."""
+
+MAX_ROWS_OF_SMALL_TABLES = 10_000
+"""The same for single trees that L-BFGS trains: many candidates tell more than many rows."""
 
 SAMPLE_ROWS = 20_000
 """Rows sampled from batches or from all ranks of a process group, on which candidates are compared."""
@@ -60,10 +63,10 @@ class Fold:
         return replace(self, problem=TrainingTask(rows, scaling, self.problem.target))
 
 
-def count_folds(n_rows: int, *, is_regression_tree: bool) -> int:
+def count_folds(n_rows: int, *, is_ensemble: bool) -> int:
     """Return the number of folds of a cross-validation."""
-    if is_regression_tree and n_rows < MIN_ROWS_FOR_FEWER_FOLDS:
-        return MAX_FOLDS
+    if not is_ensemble:
+        return MAX_FOLDS if n_rows < MIN_ROWS_FOR_FEWER_FOLDS else 3
     return 3 if n_rows < MIN_ROWS_FOR_TWO_FOLDS else 2
 
 
@@ -73,7 +76,7 @@ def make_folds(
     source: npt.NDArray[np.intp] | None = None,
     *,
     is_ensemble: bool = False,
-    n_folds: int | None = None,
+    max_rows: int | None = None,
 ) -> list[Fold]:
     """Split rows into training and held-out rows; return no fold where there are too few.
 
@@ -87,18 +90,17 @@ def make_folds(
         Index of the row that a row is a copy of; no copy of a training row is held out.
     is_ensemble : bool
         Whether candidates are forests, which need fewer folds.
-    n_folds : int or None
-        Number of folds of a cross-validation; None derives it from the number of rows.
+    max_rows : int or None
+        Larger parts are subsampled; None takes the limit of the target.
     """
-    part, max_rows = problem.training, MAX_ROWS[problem.target.name]
+    part, max_rows = problem.training, max_rows or MAX_ROWS[problem.target.name]
     if problem.validation is not None and len(problem.validation.y) >= MIN_VALIDATION_ROWS:
         kept = _subsample(np.arange(len(part.y)), max_rows, seed)
         return [Fold(_take_problem(problem, kept), problem.validation)]
     own = find_originals(len(part.y), source)
     strata = problem.target.strata(part.y)
     n_rows, counts = len(own), np.bincount(strata[own])
-    is_regression_tree = problem.target.is_regression and not is_ensemble
-    n_folds = n_folds or count_folds(n_rows, is_regression_tree=is_regression_tree)
+    n_folds = count_folds(n_rows, is_ensemble=is_ensemble)
     counts = counts[counts > 0]
     if n_rows < MIN_ROWS or len(counts) < 2:
         return []

@@ -17,6 +17,7 @@ FALLBACKS: dict[str, Any] = {
     "input_noise": 0.3,
     "l1": 0.0,
     "l2": 0.0,
+    "leaf_model": "constant",
     "shrinkage": 0.0,
     "steepness_step": 0.1,
 }
@@ -25,10 +26,13 @@ FALLBACKS: dict[str, Any] = {
 OBLIQUE_DEPTH = {"classes": 14, "soft_classes": 14, "gaussians": 8}
 """max_depth="auto" of forests for hyperplanes, by target; CART's thresholds then have no limit."""
 
+TREE_DEPTH = 8
+"""max_depth="auto" of single trees where nothing is selected."""
+
 MIXED = "mixed"
 """split of regression forests whose trees have hyperplanes and thresholds in turn."""
 
-SELECTED = ("split", "input_noise", "l1", "l2", "shrinkage")
+SELECTED = ("split", "max_depth", "input_noise", "l1", "l2", "leaf_model", "shrinkage")
 """Parameters whose "auto" starts a selection; scale and steepness_step are resolved along with them."""
 
 
@@ -68,7 +72,9 @@ def resolve_scale(
 
 def resolve_depth(parameters: Mapping[str, Any], target: str) -> dict[str, Any]:
     """Replace max_depth="auto" by the depth of hyperplanes for a target of that name."""
-    return dict(parameters) | ({"max_depth": OBLIQUE_DEPTH[target]} if is_auto(parameters, "max_depth") else {})
+    if not is_auto(parameters, "max_depth"):
+        return dict(parameters)
+    return dict(parameters) | {"max_depth": OBLIQUE_DEPTH[target] if "n_estimators" in parameters else TREE_DEPTH}
 
 
 def retain_selected(selected: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,9 +103,10 @@ def apply_selected(
     for name, value in (fallbacks | dict(selected)).items():
         if is_auto(parameters, name) or (name in selected and name == "max_depth"):
             values[name] = value
+    if "finetune_epochs" in selected:
+        values["finetune_epochs"] = selected["finetune_epochs"]
     if parameters["split"] == "auto" and values["split"] == "axis":
-        values["grow"] = "axis_aligned"
-        values["finetune_epochs"] = selected.get("finetune_epochs", values["finetune_epochs"])
+        values["grow"] = "cart"
         if isinstance(values["min_samples_leaf"], Integral):
             values["min_samples_leaf"] = max(values["min_samples_leaf"], selected.get("min_samples_leaf", 1))
     return values

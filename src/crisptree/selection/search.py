@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from crisptree.learning.options import ADAM, LBFGS, Plan, Spec
 from crisptree.learning.task import TrainingTask
-from crisptree.selection.candidates import FIRST_DEPTH, IMAGE_ROUNDS
+from crisptree.selection.candidates import FIRST_DEPTH, IMAGE_ROUNDS, LARGE_TREE_ROUNDS, Round
 from crisptree.selection.evaluators import Evaluator
-from crisptree.selection.folds import Fold, make_folds
+from crisptree.selection.folds import MAX_ROWS_OF_SMALL_TABLES, Fold, make_folds
 from crisptree.selection.parameters import (
     apply_selected,
     has_candidates,
@@ -28,6 +28,9 @@ from crisptree.selection.parameters import (
     resolve_scale,
 )
 from crisptree.selection.trials import Trial, find_best
+
+TRIAL_STARTS = 1
+"""Random starts of a trial."""
 
 TRIAL_EPOCHS = 0.3
 """Fraction of the epochs that a trial trains."""
@@ -112,9 +115,6 @@ def resolve(
 class CandidateSearch:
     """Rounds of candidates, each starting from the best so far."""
 
-    n_preliminary = 0
-    """Number of trials before the final round."""
-
     def __init__(
         self,
         parameters: Mapping[str, Any],
@@ -131,9 +131,10 @@ class CandidateSearch:
         self.seed, self.source, self.on_trial = seed, source, on_trial
         self.target, self.is_sparse = problem.target, problem.is_sparse
         self.max_depth: int | None = self.parameters["max_depth"]
-        self.leaf_model: str = parameters.get("leaf_model", "constant")
+        self.leaf_model: str = "linear" if parameters.get("leaf_model") == "linear" else "constant"
         self.scale = resolve_scale(parameters, image_shape, is_sparse=self.is_sparse)
-        self.folds = make_folds(problem, seed, source, is_ensemble=evaluator.is_ensemble)
+        max_rows = MAX_ROWS_OF_SMALL_TABLES if self.uses_lbfgs and not evaluator.is_ensemble else None
+        self.folds = make_folds(problem, seed, source, is_ensemble=evaluator.is_ensemble, max_rows=max_rows)
         self.rescaled: dict[str | None, list[Fold]] = {}
         self.trials: list[Trial] = []
 
@@ -141,7 +142,7 @@ class CandidateSearch:
         """Return the selected values and all trials; nothing where there are too few rows."""
         if not self.folds:
             return {}, []
-        for candidates in self.evaluator.rounds if self.image_shape is None else IMAGE_ROUNDS:
+        for candidates in self.rounds:
             for values in candidates(self):
                 self.evaluate(self.complete(values))
         selected = self.evaluator.select(self)
@@ -157,7 +158,7 @@ class CandidateSearch:
 
     def evaluate(self, values: dict[str, Any]) -> None:
         """Train and score a candidate that was not scored before."""
-        if not any(trial.values == values for trial in self.compared):
+        if not any(trial.values == values for trial in self.trials):
             folds = self.rescale_folds(values)
             for trial in self.evaluator.evaluate(values, self.make_spec(values, folds[0].problem), folds):
                 self.add(trial)
@@ -167,30 +168,28 @@ class CandidateSearch:
         self.trials.append(trial)
         self.on_trial(trial)
 
-    def start_final_round(self, folds: list[Fold]) -> None:
-        """Compare only further trials, on other folds."""
-        self.folds, self.rescaled, self.n_preliminary = folds, {}, len(self.trials)
-
-    @property
-    def is_final(self) -> bool:
-        """True in the final round."""
-        return self.n_preliminary > 0
-
-    @property
-    def compared(self) -> list[Trial]:
-        """Trials of which one is selected: those of the final round, or all where there is none."""
-        return self.trials[self.n_preliminary :]
-
     @property
     def best(self) -> Trial:
-        """The compared trial with the highest score."""
-        return find_best(self.compared)
+        """The trial of the highest merit."""
+        return find_best(self.trials)
+
+    def best_of(self, belongs: Callable[[dict[str, Any]], bool]) -> Trial:
+        """Return the best of some candidates."""
+        return find_best([trial for trial in self.trials if belongs(trial.values)])
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The rounds of candidates for this kind of rows."""
+        if self.image_shape is not None:
+            return IMAGE_ROUNDS
+        is_large = not self.evaluator.is_ensemble and not self.uses_lbfgs
+        return LARGE_TREE_ROUNDS if is_large else self.evaluator.rounds
 
     @property
     def uses_lbfgs(self) -> bool:
         """True if hyperplanes are trained by L-BFGS, which has a schedule of its own."""
         values = {"max_depth": self.max_depth, "split": "oblique", "l1": 0.0}
-        return self.make_spec(values, self.folds[0].problem).growth.optimizer == LBFGS
+        return self.make_spec(values, self.problem).growth.optimizer == LBFGS
 
     @property
     def first_depth(self) -> int | None:
@@ -221,6 +220,7 @@ class CandidateSearch:
             seed=self.seed,
             is_small_table=problem.is_small_table,
         )
+        spec = replace(spec, n_init=min(spec.n_init, TRIAL_STARTS))
         # A hyperplane with a feature for every row can separate all rows, and does so the more the longer it trains.
         is_separable = self.is_sparse and problem.training.X.shape[1] > problem.n_rows
         is_short = problem.n_rows >= MIN_ROWS_FOR_SHORT_TRIALS[self.target.name] and not is_separable

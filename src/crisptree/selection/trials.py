@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
 
 Doubles = npt.NDArray[np.float64]
 
-MAX_ERRORS_OF_FINALISTS = 3.0
-"""Families that are no more standard errors below the best take part in the final round."""
+MAX_ERRORS = 0.5
+"""Trials within so many standard errors of the highest score are told apart by their log loss."""
+
+LOSS_SHARE = 0.1
+"""What a nat of log loss counts beside accuracy in the comparison of classification trials."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,8 @@ class Trial:
         Weights of these rows.
     weights, leaves : float
         Number of non-zero weights and of leaves, averaged over the folds.
+    row_losses : ndarray of shape (n,)
+        Log loss of every held-out row; zeros for regression.
     trees : tuple of FlatTree
         Trees of the folds, kept while candidates are compared.
     predictions : EnsemblePredictions or None
@@ -45,6 +51,7 @@ class Trial:
     row_weights: Doubles
     weights: float
     leaves: float
+    row_losses: Doubles
     trees: tuple[FlatTree, ...] = ()
     predictions: EnsemblePredictions | None = None
 
@@ -52,6 +59,11 @@ class Trial:
     def score(self) -> float:
         """Weighted mean over the rows."""
         return float(np.average(self.row_scores, weights=self.row_weights))
+
+    @cached_property
+    def merit(self) -> float:
+        """The score less a share of the log loss, which tells trees apart that are right on the same rows."""
+        return self.score - LOSS_SHARE * float(np.average(self.row_losses, weights=self.row_weights))
 
     def error_against(self, other: Trial) -> float:
         """Standard error of the difference of two scores, row by row."""
@@ -68,49 +80,19 @@ class Trial:
 
 
 def find_best(trials: Sequence[Trial]) -> Trial:
-    """Return the trial with the highest score, the first one of equals."""
-    return max(trials, key=lambda trial: trial.score)
+    """Return the trial of the highest merit, the first one of equals."""
+    return max(trials, key=lambda trial: trial.merit)
 
 
-def find_best_by_family(trials: Sequence[Trial], family: Callable[[dict[str, Any]], Any]) -> list[Trial]:
-    """Return the best trial of every family; ``family`` maps values to a key."""
-    best: dict[Any, Trial] = {}
-    for trial in trials:
-        key = family(trial.values)
-        if key not in best or trial.score > best[key].score:
-            best[key] = trial
-    return list(best.values())
+def select_close(trials: Sequence[Trial]) -> Trial:
+    """Return the trial of the lowest log loss among those close to the highest score; for regression the best.
 
-
-def find_finalists(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the best of every family (sparse or not, hyperplanes or thresholds) that is close to the best of all."""
-    names = ("split", "finetune_epochs", "min_samples_leaf")
-    families = find_best_by_family(trials, lambda values: (bool(values.get("l1")), *map(values.get, names)))
-    best = find_best(trials)
-    close = [t for t in families if best.score - t.score <= MAX_ERRORS_OF_FINALISTS * best.error_against(t)]
-    return sorted(close, key=lambda trial: -trial.score)
-
-
-def select_simplest(trials: Sequence[Trial], max_errors: float = 1.0) -> Trial:
-    """Return the trial with the fewest weights among those within so many standard errors of the best.
-
-    The error is that of the paired difference: two candidates that err on the same rows are told apart by few others.
+    The standard error is that of the paired difference: two candidates that err on the same rows are told apart by few
+    others.
     """
-    best = find_best(trials)
-    close = [trial for trial in trials if best.score - trial.score <= max_errors * best.error_against(trial)]
-    return min(close, key=lambda trial: trial.weights)
-
-
-def select_cart(trials: Sequence[Trial]) -> Trial | None:
-    """Return the best thresholds as CART finds them, if within one standard error of the best.
-
-    Refitted on all rows CART finds nearly the same thresholds, while hyperplanes may converge to another optimum.
-    """
-    cart = [trial for trial in trials if trial.values.get("finetune_epochs") == 0]
-    if not cart:
-        return None
-    first, best = find_best(cart), find_best(trials)
-    return first if best.score - first.score <= best.error_against(first) else None
+    best = max(trials, key=lambda trial: (trial.score, trial.merit))
+    close = [trial for trial in trials if best.score - trial.score <= MAX_ERRORS * best.error_against(trial)]
+    return best if not best.row_losses.any() else max(close, key=lambda trial: trial.merit - trial.score)
 
 
 def select_against(reference: Trial, trials: Sequence[Trial], min_errors: float) -> Trial:
