@@ -20,13 +20,13 @@ import torch.distributed as dist
 from crisptree import CrispTreeClassifier
 from tests.golden.cases import SCHEDULE, iris
 from tests.golden.summary import summarize
-from tests.together import cases
+from tests.distributed import cases
 
 ROOT = Path(__file__).parents[2]
 SIZES = (3, 2, 1)
 SELECTED = "model selection"
 CASES = (*cases.CASES, SELECTED)
-"""By name; the first ones are in ``tests.together.cases``."""
+"""By name; the first ones are in ``tests.distributed.cases``."""
 
 
 def fitted(name: str, rank: int, size: int) -> Any:

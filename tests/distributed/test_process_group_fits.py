@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from tests.together.cases import CASES, digest, fitted, rows
-from tests.together.conftest import ROOT
+from tests.distributed.cases import CASES, digest, fitted, rows
+from tests.distributed.conftest import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_when_a_process_dies_the_others_end_with_our_error(tmp_path):
         port = str(one.getsockname()[1])
     for rank in range(size):
         started = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        command = [sys.executable, "-m", "tests.together.worker", "one_dies", str(tmp_path)]
+        command = [sys.executable, "-m", "tests.distributed.worker", "one_dies", str(tmp_path)]
         environment = {**os.environ, **started, "OMP_NUM_THREADS": "1", "TIMEOUT": "20"}
         processes.append(subprocess.Popen(command, cwd=ROOT, env=environment))
     waiting = time.monotonic() + 300

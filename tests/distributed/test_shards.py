@@ -27,7 +27,7 @@ from crisptree.splits import kind_of
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
 from crisptree.tree import Tree
-from tests.together.cases import PLAIN, QUICK, digest, fitted, rows
+from tests.distributed.cases import PLAIN, QUICK, digest, fitted, rows
 
 pytestmark = pytest.mark.usefixtures("group_of_one")
 

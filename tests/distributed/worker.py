@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from crisptree import CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor
 from crisptree.distributed import single_process
-from tests.together.cases import CASES, PLAIN, QUICK, digest, fitted, rows
+from tests.distributed.cases import CASES, PLAIN, QUICK, digest, fitted, rows
 
 QUICK_PLAIN = QUICK | PLAIN
 
