@@ -129,21 +129,18 @@ def load_table_model(path: Path) -> Any:
         raise crisptree.ModelFileError(
             f"{path} must hold a model of one output; it has {model.n_outputs_} outputs. Use it from Python."
         )
-    model = detach_encoder(model)
-    names = model.__dict__.pop("feature_names_in_", None)
-    model.__dict__.setdefault("preprocessing_", Preprocessing.plain(model.n_features_in_, names))
-    return model
+    schema = model.input_schema
+    preprocessing = schema.preprocessing or Preprocessing.plain(schema.n_features, schema.feature_names)
+    return strip_encoder(model).with_input_schema(encoded_by=preprocessing)
 
 
 def detach_encoder(model: Any) -> Any:
     """Return the model that takes encoded rows: the commands encode tables in blocks."""
-    if "encoder_" not in model.__dict__:
+    if model.input_schema.encoder is None:
         return model
-    model = strip_encoder(model)
-    preprocessing: Preprocessing = model.preprocessing_
-    if preprocessing.named:
-        model.feature_names_in_ = np.array(preprocessing.feature_names, dtype=object)
-    return model
+    preprocessing: Preprocessing = model.input_schema.preprocessing
+    names = np.array(preprocessing.feature_names, dtype=object) if preprocessing.named else None
+    return strip_encoder(model).with_input_schema(feature_names=names)
 
 
 def open_for_model(model: Any, data: Path, csv: CsvFormat, out: Output) -> TableFile:

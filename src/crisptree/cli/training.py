@@ -22,6 +22,7 @@ from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import Output
 from crisptree.cli.tables import LabelledRows, read_target
 from crisptree.data.batches import Batches
+from crisptree.data.validation import EncodedInput
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
 from crisptree.encoding.errors import TableError, listed, suggest_name
 from crisptree.encoding.preprocessing import Preprocessing, RowEncoder
@@ -227,12 +228,11 @@ class TrainingTable:
     def fit(
         self, model: Any, out: Output, progress: ProgressDisplay, rank: Rank = SINGLE_PROCESS, **more: Any
     ) -> float:
-        """Fit a model to this process's shard of the rows and attach the preprocessing; return the seconds it took."""
-        model.__dict__["preprocessing_"] = self.preprocessing  # which features belong together
-        rows = (self.X, rank.shard(self.y), rank.shard(self.weight))
-        seconds = train(model, out, progress, *((Batches.from_arrays(*rows),) if self.on_disk else rows), **more)
-        model.__dict__["preprocessing_"] = self.preprocessing  # fit discards attributes that it does not learn
-        return seconds
+        """Fit a model to this process's shard of the encoded rows; return the seconds it took."""
+        X, *rest = self.X, rank.shard(self.y), rank.shard(self.weight)
+        if self.on_disk:
+            X, rest = Batches.from_arrays(X, *rest), []
+        return train(model, out, progress, EncodedInput(X, self.preprocessing), *rest, **more)
 
     def read_validation(self, path: Path, source: TrainingSource, out: Output) -> LabelledRows:
         """Read another table with the preprocessing of this one."""

@@ -64,6 +64,14 @@ class InputSchema:
 
 
 @dataclass(frozen=True, eq=False)
+class EncodedInput:
+    """X of a fit, an array or batches, with the preprocessing that has encoded its rows."""
+
+    X: Any
+    preprocessing: Preprocessing
+
+
+@dataclass(frozen=True, eq=False)
 class RawInput:
     """X of a fit, in memory and not yet checked, and its format."""
 
@@ -76,6 +84,11 @@ class RawInput:
         """Read X; ``image_shape`` is the parameter of that name."""
         X = materialize(X)
         return cls(X, find_image_shape(X, image_shape), is_sparse(X))
+
+
+def split_encoded(X: Any) -> tuple[Any, Preprocessing | None]:
+    """Return X of a fit, and the preprocessing that has encoded it, if any."""
+    return (X.X, X.preprocessing) if isinstance(X, EncodedInput) else (X, None)
 
 
 @dataclass(frozen=True, eq=False)

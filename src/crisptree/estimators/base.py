@@ -6,6 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
@@ -61,22 +62,22 @@ class Estimator(BaseEstimator, ABC):
         return hasattr(self, self.MODEL)
 
     @contextmanager
-    def _fitting(self, *, anew: bool = True) -> Iterator[Self]:
-        """Provide a copy to fit, whose fitted attributes replace those of this estimator at the end, in one moment.
+    def _fitting(self, *, anew: bool = True, encoded_by: Preprocessing | None = None) -> Iterator[Self]:
+        """Provide a copy to fit, whose fitted attributes replace those of this estimator atomically at the end.
 
         Until then this one predicts as before: if the fit fails or is interrupted, and for other threads. ``anew``
-        drops the fitted attributes of the copy first, but for the preprocessing of rows that were encoded before the
-        fit. Every public method that trains runs in here.
+        drops the fitted attributes of the copy first; ``encoded_by`` is the preprocessing of rows that were encoded
+        before the fit. Every public method that trains runs in here.
         """
         twin = copy.copy(self)
         if anew:
-            for name in self._fitted_attributes().keys() - {"preprocessing_"}:
+            for name in self._fitted_attributes():
                 delattr(twin, name)
+        if encoded_by is not None:
+            twin.preprocessing_ = encoded_by
         with training_context():
             yield twin
         fitted = twin._fitted_attributes()
-        if anew:
-            fitted.pop("preprocessing_", None)
         self.__dict__ = {name: value for name, value in vars(self).items() if not _is_fitted(name)} | fitted
 
     def _fitted_attributes(self) -> dict[str, Any]:
@@ -115,6 +116,7 @@ class Estimator(BaseEstimator, ABC):
             "feature_names_in_": schema.feature_names,
             "column_labels_": schema.column_labels,
             "encoder_": schema.encoder,
+            "preprocessing_": schema.encoded_by,
             "target_name_": schema.target_name,
         }
         for name, value in learned.items():
@@ -122,6 +124,12 @@ class Estimator(BaseEstimator, ABC):
                 setattr(self, name, value)
             elif hasattr(self, name):
                 delattr(self, name)
+
+    def with_input_schema(self, **changes: Any) -> Self:
+        """Return a copy of the fitted estimator with other columns; ``changes`` are fields of ``InputSchema``."""
+        twin = copy.copy(self)
+        twin.set_input_schema(replace(self.input_schema, **changes))
+        return twin
 
     def check_rows(self, X: Any) -> npt.NDArray[np.float32] | SparseRows:
         """Check rows that a fitted model is to predict: finite float32 numbers with the columns of the training."""

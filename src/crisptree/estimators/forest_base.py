@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.data.validation import resolve_columns
+from crisptree.data.validation import resolve_columns, split_encoded
 from crisptree.distributed import check_single_process
 from crisptree.estimators.base import Estimator, is_plain, set_row_tags
 from crisptree.estimators.loading import ESTIMATOR, MEMBER, ReadTrees
@@ -124,7 +124,8 @@ class ForestEstimator(Estimator):
         """
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
         check_single_process("a forest")
-        with self._fitting() as twin:
+        X, encoded_by = split_encoded(X)
+        with self._fitting(encoded_by=encoded_by) as twin:
             parameters = self.training_parameters()
             check_parameters(
                 self.declared_parameters(), parameters, is_forest=True, has_validation=eval_set is not None
@@ -184,8 +185,6 @@ class ForestEstimator(Estimator):
         one.history_ = []
         one.set_input_schema(self.input_schema)
         one._set_encoding(self._fitted_encoding(tree))
-        if hasattr(self, "preprocessing_"):
-            one.preprocessing_ = self.preprocessing_
         return one
 
     def _distill(self, kind: type[Any], X: MatrixLike, y: ArrayLike | None, options: dict[str, Any]) -> Any:

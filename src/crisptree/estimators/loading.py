@@ -267,7 +267,7 @@ def _selected(content: Any, declared: Mapping[str, Parameter]) -> dict[str, Any]
 def _restore_preprocessing(model: Any, schema: InputSchema, preprocessing: Preprocessing) -> None:
     """Let the model take the tables that it was trained on; images and rows of numbers are not encoded."""
     if schema.image_shape is not None or not (preprocessing.named or not preprocessing.keeps_numbers):
-        model.preprocessing_ = preprocessing
+        model.set_input_schema(replace(schema, encoded_by=preprocessing))
         return
     encoder = TableEncoder.of(preprocessing)
     names = getattr(encoder, "feature_names_in_", None)

@@ -16,7 +16,7 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.data.batches import Batches, as_batches
-from crisptree.data.validation import InputSchema, resolve_columns
+from crisptree.data.validation import InputSchema, resolve_columns, split_encoded
 from crisptree.distributed import check_single_process, is_distributed
 from crisptree.estimators.base import TreeEstimator, fast_leaves, set_row_tags, training_context
 from crisptree.inference import route_rows
@@ -31,6 +31,7 @@ from crisptree.targets.base import TargetEncoding
 from crisptree.typing import MatrixLike
 
 if TYPE_CHECKING:
+    from crisptree.encoding.preprocessing import Preprocessing
     from crisptree.explain import MarginReport
     from crisptree.explain import Path as TreePath
     from crisptree.learning.task import RowSet
@@ -54,14 +55,15 @@ class RowEstimator(RowParameters, TreeEstimator):
         checkpoints: Checkpoints,
         shards: int,
     ) -> Self:
-        """Fit rows, (X, y, sample_weight), wherever they are."""
+        """Fit rows, (X, y, sample_weight), of an array, of batches or of a process group."""
         X, y, sample_weight = rows
+        X, encoded_by = split_encoded(X)
         if is_distributed():
-            return self._fit_process_group(rows, eval_set, checkpoints, shards)
+            return self._fit_process_group((X, y, sample_weight), eval_set, checkpoints, shards, encoded_by)
         batches = as_batches(X, y)
         if batches is not None:
-            return self._fit_batches(batches, sample_weight, eval_set, checkpoints)
-        return self._fit_rows(X, y, sample_weight, eval_set, checkpoints)
+            return self._fit_batches(batches, sample_weight, eval_set, checkpoints, encoded_by)
+        return self._fit_rows(X, y, sample_weight, eval_set, checkpoints, encoded_by=encoded_by)
 
     def _fit_rows(
         self,
@@ -72,13 +74,14 @@ class RowEstimator(RowParameters, TreeEstimator):
         checkpoints: Checkpoints,
         encoding: TargetEncoding | None = None,
         source: npt.NDArray[np.intp] | None = None,
+        encoded_by: Preprocessing | None = None,
     ) -> Self:
         """Fit rows in memory.
 
         ``encoding`` has all classes that there may ever be, where y may have fewer; ``source`` maps copies to the rows
-        that they are copies of.
+        that they are copies of; ``encoded_by`` is the preprocessing of rows that are encoded already.
         """
-        with self._fitting() as twin:
+        with self._fitting(encoded_by=encoded_by) as twin:
             parameters = self.training_parameters()
             check_parameters(self.declared_parameters(), parameters)
             earlier = getattr(self, "greedy_tree_", None) if self.warm_start else None
@@ -125,14 +128,21 @@ class RowEstimator(RowParameters, TreeEstimator):
         twin.image_shape = self.image_shape_  # rows may be flat where those of the fit were images
         return checks.check_training_data(twin, X, y, sample_weight, encoding, reset=False, is_part=True)
 
-    def _fit_batches(self, batches: Batches, sample_weight: Any, eval_set: Any, checkpoints: Checkpoints) -> Self:
+    def _fit_batches(
+        self,
+        batches: Batches,
+        sample_weight: Any,
+        eval_set: Any,
+        checkpoints: Checkpoints,
+        encoded_by: Preprocessing | None,
+    ) -> Self:
         """Fit rows that are read in batches, pass after pass."""
         if sample_weight is not None:
             raise ValueError(
                 "`sample_weight` must be None for rows in batches; weights are the third part of a batch, (X, y, "
                 "weight)."
             )
-        with self._fitting() as twin:
+        with self._fitting(encoded_by=encoded_by) as twin:
             parameters = self.training_parameters()
             check_parameters(self.declared_parameters(), parameters)
             check_capabilities(parameters, rows="batches", has_validation=eval_set is not None)
@@ -140,24 +150,28 @@ class RowEstimator(RowParameters, TreeEstimator):
             from crisptree.pipeline.batches import fit_batches
 
             def check_held(encoding: TargetEncoding, n_features: int) -> RowSet:
-                twin.set_input_schema(InputSchema(n_features, names))
+                twin.set_input_schema(InputSchema(n_features, names, encoded_by=encoded_by))
                 return checks.check_validation(twin, eval_set, encoding, may_be_soft=True)
 
             seed = checks.draw_seed(self.random_state)
             trained, encoding, n_features = fit_batches(
                 *(parameters, batches, seed, checkpoints, self.ENCODING), None if eval_set is None else check_held
             )
-            twin.set_input_schema(InputSchema(n_features, names))
+            twin.set_input_schema(InputSchema(n_features, names, encoded_by=encoded_by))
             twin._set_trained(trained, encoding)
         return self
 
-    def _fit_process_group(self, rows: Any, eval_set: Any, checkpoints: Checkpoints, shards: int) -> Self:
+    def _fit_process_group(
+        self, rows: Any, eval_set: Any, checkpoints: Checkpoints, shards: int, encoded_by: Preprocessing | None
+    ) -> Self:
         """Fit the rows of all processes of the group."""
         from crisptree.pipeline.process_groups import fit_process_group
 
-        with self._fitting() as twin:
+        with self._fitting(encoded_by=encoded_by) as twin:
             fit = fit_process_group(twin, rows, eval_set, checkpoints, shards)
-            twin.set_input_schema(InputSchema(fit.n_features, fit.names, image_shape=fit.image_shape))
+            twin.set_input_schema(
+                InputSchema(fit.n_features, fit.names, image_shape=fit.image_shape, encoded_by=encoded_by)
+            )
             twin._set_trained(fit.trained, fit.encoding)
         return self
 
