@@ -18,9 +18,9 @@ from typing import Any
 import torch.distributed as dist
 
 from crisptree import CrispTreeClassifier
+from tests.distributed import cases
 from tests.golden.cases import SCHEDULE, iris
 from tests.golden.summary import summarize
-from tests.distributed import cases
 
 ROOT = Path(__file__).parents[2]
 SIZES = (3, 2, 1)

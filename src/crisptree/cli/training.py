@@ -22,10 +22,9 @@ from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import Output
 from crisptree.cli.tables import LabelledRows, read_target
 from crisptree.data.batches import Batches
-from crisptree.data.validation import EncodedInput
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
 from crisptree.encoding.errors import TableError, listed, suggest_name
-from crisptree.encoding.preprocessing import Preprocessing, RowEncoder
+from crisptree.encoding.preprocessing import EncodedInput, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import (
     is_regression_target,
@@ -229,10 +228,11 @@ class TrainingTable:
         self, model: Any, out: Output, progress: ProgressDisplay, rank: Rank = SINGLE_PROCESS, **more: Any
     ) -> float:
         """Fit a model to this process's shard of the encoded rows; return the seconds it took."""
-        X, *rest = self.X, rank.shard(self.y), rank.shard(self.weight)
+        rows: list[Any] = [self.X, rank.shard(self.y), rank.shard(self.weight)]
         if self.on_disk:
-            X, rest = Batches.from_arrays(X, *rest), []
-        return train(model, out, progress, EncodedInput(X, self.preprocessing), *rest, **more)
+            rows = [Batches.from_arrays(*rows)]
+        rows[0] = EncodedInput(rows[0], self.preprocessing)
+        return train(model, out, progress, *rows, **more)
 
     def read_validation(self, path: Path, source: TrainingSource, out: Output) -> LabelledRows:
         """Read another table with the preprocessing of this one."""

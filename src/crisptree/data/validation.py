@@ -30,7 +30,7 @@ from crisptree.encoding.containers import (
     reorder_columns,
 )
 from crisptree.encoding.errors import RefusedColumns, TableError, check_unique_names, listed
-from crisptree.encoding.preprocessing import Preprocessing
+from crisptree.encoding.preprocessing import EncodedInput, Preprocessing
 from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.targets.labels import check_utf8, rescale_weights
 from crisptree.tensors import detach
@@ -61,14 +61,6 @@ class InputSchema:
     def preprocessing(self) -> Preprocessing | None:
         """Preprocessing that the training rows went through, if any."""
         return self.encoded_by if self.encoder is None else self.encoder.preprocessing_
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedInput:
-    """X of a fit, an array or batches, with the preprocessing that has encoded its rows."""
-
-    X: Any
-    preprocessing: Preprocessing
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,8 +38,7 @@ from crisptree.targets.regression import MAX_VALUE, RegressionEncoding
 if TYPE_CHECKING:
     from crisptree.estimators.base import Estimator
     from crisptree.estimators.classifier import CrispTreeClassifier
-    from crisptree.estimators.forest import CrispForestClassifier
-    from crisptree.estimators.forest_regressor import CrispForestRegressor
+    from crisptree.estimators.forest import CrispForestClassifier, CrispForestRegressor
     from crisptree.estimators.pixels import CrispPixelRegressor, CrispSegmenter
     from crisptree.estimators.regressor import CrispTreeRegressor
 

@@ -465,6 +465,11 @@ def check_holds_numbers(y: Any, name: str = "y") -> None:
                 ) from None
 
 
+def squeeze_outputs(values: Doubles) -> Doubles:
+    """Drop the axis of outputs where there is one.  (…, n_outputs) → (…) or the same"""
+    return values[..., 0] if values.shape[-1] == 1 else values
+
+
 def _weighted_sum(part: Rows, values: Doubles) -> Doubles:
     """Σ w v; without a product of matrices, whose threads would change bits."""
     return np.asarray((values * part.weight[:, None]).sum(axis=0))
