@@ -59,12 +59,12 @@ TREE, GREEDY, STAGE, MEMBER = "tree", "greedy", "stage", "member"
 stages of pixels and of a forest."""
 
 PREPROCESSING = "preprocessing"
-"""Section of the encoding of a table; optional, as rows of numbers need none."""
+"""Section of the encoding of a table; optional, since numeric rows need none."""
 
 KNOWN = {ESTIMATOR, PREPROCESSING, *known_sections((TREE, GREEDY, STAGE, MEMBER))}
 
 REGISTRY: dict[str, type[Estimator]] = {}
-"""Estimators by the names that files call them. A class registers itself when its module is imported."""
+"""Estimators by their names in files. A class registers itself when its module is imported."""
 
 ReadTrees = Callable[[Iterable[str]], dict[str, CrispTree]]
 """Read and check the trees of some sections."""
@@ -89,7 +89,7 @@ def find_class(name: Any) -> type[Estimator] | None:
 
 
 def sections_of(estimator: Estimator) -> Sections:
-    """Return what a file keeps of a fitted estimator."""
+    """Return the sections of a fitted estimator."""
     schema, parameters = estimator.input_schema, estimator.flat_parameters()
     names: Sequence[Any] | npt.NDArray[Any] | None = schema.feature_names
     preprocessing = schema.preprocessing
@@ -216,7 +216,7 @@ def _check_target(model: Any, tree: CrispTree, path: str | PathLike[str]) -> Non
 
 
 def _is_bounded(tree: CrispTree) -> bool:
-    """Whether no finite row of float32 features is predicted an infinite value, or one that has no square."""
+    """Return True if predictions of finite float32 rows, and their squares, are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         bounds = [tree.restore_units(table) for table in (tree.leaves, tree.statistics.soft_leaves)]
         if any((np.abs(tree.target.independent_outputs(bound)) > 100 * MAX_VALUE).any() for bound in bounds):
@@ -252,19 +252,19 @@ def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> 
 
 
 def _selected(content: Any, declared: Mapping[str, Parameter]) -> dict[str, Any]:
-    """Read the values that the fit selected, which must be valid: a warm start goes on with them."""
+    """Read and validate the values that the fit selected, with which a warm start continues."""
     try:
-        chosen = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
-        for name, value in chosen.items():
+        selected = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
+        for name, value in selected.items():
             if rule := declared[name].rule:
                 rule.check(name, value)
     except (AttributeError, ValueError, TypeError, KeyError, OverflowError) as error:
-        raise ModelFileError(f"the model file holds a choice that cannot be: {error}") from error
-    return chosen
+        raise ModelFileError(f"the model file holds an invalid selected value: {error}") from error
+    return selected
 
 
 def _restore_preprocessing(model: Any, schema: InputSchema, preprocessing: Preprocessing) -> None:
-    """Let the model take the tables that it was trained on; images and rows of numbers are not encoded."""
+    """Attach the encoder of tables; images and numeric rows are not encoded."""
     if schema.image_shape is not None or not (preprocessing.named or not preprocessing.keeps_numbers):
         model.set_input_schema(replace(schema, encoded_by=preprocessing))
         return
@@ -312,7 +312,7 @@ def _feature_names(names: Any, tree: CrispTree) -> npt.NDArray[np.object_]:
 
 
 def _parameters_to_json(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Plain values as they are, dicts as pairs; functions, generators and the like are left out."""
+    """Convert parameters to JSON values, dicts to pairs; functions and generators are left out."""
     plain: dict[str, Any] = {}
     for name, value in parameters.items():
         scalar = _item(value)

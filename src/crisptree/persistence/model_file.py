@@ -188,7 +188,7 @@ def _is_digest(digest: Any) -> bool:
 
 
 def document_of(sections: Sections) -> dict[str, Any]:
-    """The sections of a model file as values that JSON can hold.
+    """Convert the sections of a model file to JSON values.
 
     Examples
     --------
@@ -211,12 +211,12 @@ def document_of(sections: Sections) -> dict[str, Any]:
 
 
 def text_of(document: dict[str, Any]) -> str:
-    """The document as text: a line for each row of an array, so that people and version control can read it."""
+    """Format a document as text with one line for each row of an array."""
     return "".join(_lines(document, "")) + "\n"
 
 
 def sections_of(document: Any) -> Sections:
-    """What ``document_of`` was given, held to the schema; an error names the place in the document."""
+    """Invert ``document_of`` and validate the schema; errors name the location in the document."""
     top = _object(document, "$", ("format", "version", "sections"))
     if top["format"] != KEY:
         raise _wrong("$.format", f"must be {KEY!r}", top["format"])
@@ -279,7 +279,7 @@ def _array(value: Any, location: str) -> npt.NDArray[Any]:
 
 
 def _numbers(values: Any, shape: tuple[int, ...], dtype: np.dtype[Any], location: str) -> Iterator[float]:
-    """The numbers of nested lists of a shape, each of them one that the type can hold."""
+    """Iterate over the numbers of nested lists of a shape, checked for the range of the type."""
     if not shape:
         yield _number(values, dtype, location)
         return
@@ -337,7 +337,7 @@ def _listed(names: Any) -> str:
 
 
 def _lines(value: Any, indent: str) -> Iterator[str]:
-    """JSON with two spaces for every level, and lists of numbers on one line."""
+    """Format JSON with two spaces per level, and lists of scalars on one line."""
     inner = indent + "  "
     if isinstance(value, dict) and value:
         for index, (key, part) in enumerate(value.items()):

@@ -120,7 +120,7 @@ def check_more_trees(
         )
     if n_given != n_rows:
         raise ValueError(
-            f"`warm_start` must go on with the same rows, {n_rows} of them; got {n_given}. Use a new estimator for "
+            f"`warm_start` must continue with the same rows, {n_rows} of them; got {n_given}. Use a new estimator for "
             "other data."
         )
     n_estimators = parameters["n_estimators"]
@@ -135,7 +135,7 @@ def check_bags(before: str, bagging: Bagging, n_estimators: Any) -> None:
     """Check that a warm start samples rows as before, and that "auto" has out-of-bag rows."""
     if bagging.kind != before:
         raise ValueError(
-            f"`warm_start` must go on with trees that draw rows as those that are there did ({before}), or the "
+            f"`warm_start` must continue with trees that draw rows as those that are there did ({before}), or the "
             f"out-of-bag score would use training rows; bootstrap, max_samples and the shape of X ask for "
             f"{bagging.kind}. Use a new estimator for others."
         )
@@ -159,7 +159,7 @@ def check_same_rows(before: str, here: str) -> None:
     """Check that a warm start has the rows of the fit before, by their checksums."""
     if before != here:
         raise ValueError(
-            "`warm_start` must go on with the same rows, or the out-of-bag score would use training rows; "
+            "`warm_start` must continue with the same rows, or the out-of-bag score would use training rows; "
             "X, y or sample_weight differ from those of the fit before. Use a new estimator for other data."
         )
 

@@ -15,7 +15,7 @@ import numpy as np
 from crisptree.exceptions import CheckpointError
 from crisptree.inference import CrispTree
 from crisptree.parameters.rules import true_or_false
-from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore, FolderStore, keeping
+from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore, keeping
 from crisptree.persistence.model_file import Section
 from crisptree.persistence.trees import trees_to_sections
 
@@ -41,7 +41,7 @@ class Checkpoints(NamedTuple):
         true_or_false().check("resume", self.resume)
         if self.folder is None:
             if self.resume:
-                raise ValueError("`resume` must come with `checkpoint`, the folder to go on from; got none.")
+                raise ValueError("`resume` must come with `checkpoint`, the folder to continue from; got none.")
             yield seed
             return
         with keeping_checkpoints(self.folder, every, self.resume, parameters, data, seed) as own_seed:
@@ -61,25 +61,25 @@ def keeping_checkpoints(
 
     ``data`` are the training data by the names that errors use.
     """
-    store = FolderStore(CheckpointFolder(folder))
+    files = CheckpointFolder(folder)
     with ExitStack() as stack:
-        with store.telling():
-            if not stack.enter_context(store.folder.held()):
+        with files.translate_errors():
+            if not stack.enter_context(files.held()):
                 raise CheckpointError(f"another process trains with the checkpoint {folder}. Wait for it, or end it.")
-            before = store.folder.fit()
+            before = files.fit()
             if before is not None and not resume:
                 raise CheckpointError(
-                    f"the folder {folder} must hold no checkpoint for a fit that begins; it does. Go on from it with "
+                    f"the folder {folder} must hold no checkpoint for a fit that begins; it does. Continue it with "
                     "`resume=True`, name another folder, or remove it."
                 )
             if before is not None and parameters["random_state"] is None:
                 seed = _seed(before, folder)
             here = fingerprint(parameters, data, seed)
             if before is None:
-                store.folder.begin(Section({"of": here}))
+                files.begin(Section({"of": here}))
             else:
                 _check_same(before.content.get("of"), here, folder)
-            checkpoints = CheckpointStore(store, every)
+            checkpoints = CheckpointStore(files, every)
         with keeping(checkpoints):
             yield seed
 
