@@ -3,7 +3,7 @@
     CRISPTREE_DATA=/folder/with/mnist.npz python benchmarks/bench_export.py
 
 Writes docs/results/export.md. The models are trained first (see ``models``; many minutes on one core) and kept in
-build/bench_export. arm-none-eabi-gcc and skl2onnx (pip install --group rivals) take part where they are
+build/bench_export. arm-none-eabi-gcc and skl2onnx (pip install --group baselines) take part where they are
 installed; one thread everywhere.
 """
 
@@ -205,7 +205,7 @@ def onnx_lines(trees: dict[str, Any], X: Any) -> list[list[str]]:
         said[name] = ("", "", f"{len(written):,}")
         calls[name] = runner(written)
     except ImportError:
-        print("skl2onnx is not installed (pip install --group rivals); its forest is left out")
+        print("skl2onnx is not installed (pip install --group baselines); its forest is left out")
     one = medians({name: lambda call=call: call(X[:1]) for name, call in calls.items()}, rounds=20, repeat=20)
     many = medians({name: lambda call=call: call(X) for name, call in calls.items()}, rounds=3)
     return [

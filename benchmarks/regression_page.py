@@ -26,8 +26,8 @@ def page(errors: Lines, times: Lines, predictions: Lines) -> str:
     Examples
     --------
     >>> line = {"set": "diabetes", "model": "crisp", "depth": 2, "seed": 0, "rows": 221, "rmse": 61.0}
-    >>> rival = line | {"model": "tuned tree", "rmse": 63.0, "validated": 64.0}
-    >>> print(by_depth([line, rival], [2]).splitlines()[2])
+    >>> baseline = line | {"model": "tuned tree", "rmse": 63.0, "validated": 64.0}
+    >>> print(by_depth([line, baseline], [2]).splitlines()[2])
     | diabetes (221) | 61 / 63 |
     """
     depths = sorted({line["depth"] for line in errors if line["depth"] is not None})

@@ -1,4 +1,4 @@
-"""A rival's tree that grows deeper at every step of a configuration, and what happens at each step."""
+"""A baseline's tree that grows deeper at every step of a configuration, and what happens at each step."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from experiments import methods
 from experiments.cells import Cell
-from experiments.configs import Rivals
+from experiments.configs import Baselines
 from experiments.methods import NOTHING, Bounded
 from experiments.session import Session
 from experiments.trees import Grown, TimeCapReached, at_most, grow, grow_on
 
 
 class Growth(NamedTuple):
-    """One growing tree: a rival's, with a seed and, for CO2, a ν."""
+    """One growing tree: a baseline's, with a seed and, for CO2, a ν."""
 
     name: str
     seed: int
@@ -27,7 +27,7 @@ class Along(NamedTuple):
     """Trees of a data set that grow deeper at every step of its configuration."""
 
     session: Session
-    rivals: Rivals
+    baselines: Baselines
 
     def __call__(
         self,
@@ -58,8 +58,8 @@ class Along(NamedTuple):
         """One tree as far as it is needed; a kept tree saves the way to it."""
         session, (name, seed, bounded) = self.session, growth
         steps = [depth for depth in session.config.depths if depths and depth <= depths[-1]]
-        rows, cap = session.rows(part), session.cap(self.rivals.time_cap)
-        models = {depth: methods.rival(name, depth, self.rivals.epochs, seed, bounded) for depth in steps}
+        rows, cap = session.rows(part), session.cap(self.baselines.time_cap)
+        models = {depth: methods.baseline(name, depth, self.baselines.epochs, seed, bounded) for depth in steps}
         more = {"seed": seed, "commit": session.commit}
         keys = {depth: self.config(model, name, depth, part) | more for depth, model in models.items()}
         kept = {depth: session.shelf.get(key) for depth, key in keys.items()}

@@ -55,40 +55,40 @@ def judge(results: Mapping[str, Results]) -> list[Judgement]:
 
 
 def at_all_depths(results: Mapping[str, Results], name: str) -> Judgement:
-    """Finetuned trees are more accurate than every rival at every depth."""
-    return _judged(results, name, "more accurate on test rows at all depths", _every_rival("test_hard"), ALL_HIGHER)
+    """Finetuned trees are more accurate than every baseline at every depth."""
+    return _judged(results, name, "more accurate on test rows at all depths", _every_baseline("test_hard"), ALL_HIGHER)
 
 
 def on_par(results: Mapping[str, Results], name: str) -> Judgement:
     """Finetuned trees are better than or on par with the non-greedy tree at every depth."""
     claim = "better than or on par with Non-greedy on test rows at all depths"
-    return _judged(results, name, claim, _every_rival("test_hard", ("non_greedy",)), NONE_LOWER)
+    return _judged(results, name, claim, _every_baseline("test_hard", ("non_greedy",)), NONE_LOWER)
 
 
 def generally(results: Mapping[str, Results], name: str) -> Judgement:
-    """Finetuned trees are in general more accurate than rivals on the rows that they were trained on."""
+    """Finetuned trees are in general more accurate than baselines on the rows that they were trained on."""
     claim = "generally more accurate on the rows trained on"
-    return _judged(results, name, claim, _every_rival("train_hard"), mostly(HIGHER))
+    return _judged(results, name, claim, _every_baseline("train_hard"), mostly(HIGHER))
 
 
 def already_above(results: Mapping[str, Results], name: str, depth: int) -> Judgement:
-    """A finetuned tree of one depth is more accurate than every rival at its best depth."""
+    """A finetuned tree of one depth is more accurate than every baseline at its best depth."""
 
     def pairs(found: Results) -> tuple[list[Comparison], int]:
         ours = found.get(OURS, depth, "test_hard")
-        rivals = rivals_of(found)
+        baselines = baselines_of(found)
         if ours is None:
-            return [], len(rivals)
+            return [], len(baselines)
         made = []
-        for rival in rivals:
-            scores = [(found.get(rival, at, "test_hard"), at) for at in found.config.depths]
+        for baseline in baselines:
+            scores = [(found.get(baseline, at, "test_hard"), at) for at in found.config.depths]
             there = [(score.mean, -at, score) for score, at in scores if score is not None]
             if there:
                 _, at, best = max(there)
-                made.append(Comparison(ours, best, f"depth {depth}", f"{label(rival)} at depth {-at}"))
-        return made, len(rivals)
+                made.append(Comparison(ours, best, f"depth {depth}", f"{label(baseline)} at depth {-at}"))
+        return made, len(baselines)
 
-    return _judged(results, name, f"depth {depth} is above every rival's best depth on test rows", pairs, ALL_HIGHER)
+    return _judged(results, name, f"depth {depth} is above every baseline's best depth on test rows", pairs, ALL_HIGHER)
 
 
 def equally_good(results: Mapping[str, Results], name: str) -> Judgement:
@@ -113,7 +113,7 @@ def equally_good(results: Mapping[str, Results], name: str) -> Judgement:
 
 def higher_from(found: Results) -> str | None:
     """From which depth on our mean is the higher one in every finished comparison, if there is such a depth."""
-    pairs, _ = _every_rival("test_hard")(found)
+    pairs, _ = _every_baseline("test_hard")(found)
     if not pairs:
         return None
     depths = sorted({_depth(pair) for pair in pairs})
@@ -127,7 +127,7 @@ def higher_from(found: Results) -> str | None:
                 f"{len(rest)} finished comparisons, in {tally[HIGHER]} of them beyond a tie. Narrowest lead: "
                 f"{narrowest}."
             )
-    return f"**{found.config.title}**: at the largest depth a rival has the higher mean."
+    return f"**{found.config.title}**: at the largest depth a baseline has the higher mean."
 
 
 @dataclass(frozen=True)
@@ -180,27 +180,27 @@ def _against(tally: Tally, rule: Rule) -> str:
     return shown + (f"; and {len(minded) - SHOWN} more" if len(minded) > SHOWN else "")
 
 
-def _every_rival(metric: str, names: tuple[str, ...] | None = None) -> Pairs:
+def _every_baseline(metric: str, names: tuple[str, ...] | None = None) -> Pairs:
     def pairs(found: Results) -> tuple[list[Comparison], int]:
         made, asked = [], 0
-        for rival in names or rivals_of(found):
+        for baseline in names or baselines_of(found):
             for depth in found.config.depths:
                 asked += 1
-                ours, theirs = (found.get(method, depth, metric) for method in (OURS, rival))
+                ours, theirs = (found.get(method, depth, metric) for method in (OURS, baseline))
                 if ours and theirs:
-                    made.append(Comparison(ours, theirs, f"depth {depth}", label(rival)))
+                    made.append(Comparison(ours, theirs, f"depth {depth}", label(baseline)))
         return made, asked
 
     return pairs
 
 
-def rivals_of(found: Results) -> list[str]:
-    """The rivals that the configuration asks for."""
-    return [name for name in found.methods if METHODS[name].family == "rivals"]
+def baselines_of(found: Results) -> list[str]:
+    """The baselines that the configuration asks for."""
+    return [name for name in found.methods if METHODS[name].family == "baselines"]
 
 
 def label(name: str) -> str:
-    """A method in the running text, where it is said once that rivals are re-implementations."""
+    """A method in the running text, where it is said once that baselines are re-implementations."""
     return METHODS[name].short
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from experiments.methods import ALGORITHMS, NOTHING, RATE, RIVALS, Bounded
+from experiments.methods import ALGORITHMS, BASELINES, NOTHING, RATE, Bounded
 from experiments.standins import LOADERS
 
 FOLDER = Path(__file__).parent / "configs"
@@ -27,8 +27,8 @@ class Ours:
 
 
 @dataclass(frozen=True)
-class Rivals:
-    """The rivals; ``time_cap`` is in seconds, for the growth of a tree and for its training each.
+class Baselines:
+    """The baselines; ``time_cap`` is in seconds, for the growth of a tree and for its training each.
 
     Trees of ``deep_from`` levels and more have ``deep_seeds`` in place of ``seeds``. CO2 and non-greedy training choose
     among ``nus`` on validation rows, with the first seed, the latter among ``rates`` as well.
@@ -72,12 +72,12 @@ class Config:
     title: str
     depths: tuple[int, ...]
     ours: Ours | None = None
-    rivals: Rivals | None = None
+    baselines: Baselines | None = None
     soft: Soft | None = None
     made: bool = False
 
 
-PARTS: dict[str, type[Ours] | type[Rivals] | type[Soft]] = {"ours": Ours, "rivals": Rivals, "soft": Soft}
+PARTS: dict[str, type[Ours] | type[Baselines] | type[Soft]] = {"ours": Ours, "baselines": Baselines, "soft": Soft}
 
 
 def read(path: Path) -> Config:
@@ -122,17 +122,19 @@ def _check(config: Config, place: str) -> None:
         raise ValueError(f"{place}: `depths` must rise from at least 1; got {list(config.depths)}.")
     if config.ours and not set(config.ours.algorithms) <= set(ALGORITHMS):
         raise ValueError(f"{place}: `algorithms` must be among {ALGORITHMS}; got {config.ours.algorithms}.")
-    if config.rivals and not set(config.rivals.methods) <= set(RIVALS):
-        raise ValueError(f"{place}: `methods` must be among {', '.join(RIVALS)}; got {config.rivals.methods}.")
+    if config.baselines and not set(config.baselines.methods) <= set(BASELINES):
+        raise ValueError(f"{place}: `methods` must be among {', '.join(BASELINES)}; got {config.baselines.methods}.")
     for name in PARTS:
         part = getattr(config, name)
         if part is not None and not part.seeds:
             raise ValueError(f"{place}: `seeds` of [{name}] must hold a seed; got none.")
-    if config.rivals and not (
-        config.rivals.nus and config.rivals.rates and set(config.rivals.deep_seeds) <= set(config.rivals.seeds)
+    if config.baselines and not (
+        config.baselines.nus
+        and config.baselines.rates
+        and set(config.baselines.deep_seeds) <= set(config.baselines.seeds)
     ):
         raise ValueError(
-            f"{place}: [rivals] must hold numbers in `nus` and `rates`, and `deep_seeds` from among its `seeds`."
+            f"{place}: [baselines] must hold numbers in `nus` and `rates`, and `deep_seeds` from among its `seeds`."
         )
     if config.ours and not (config.ours.epochs and config.ours.choice_seeds):
         raise ValueError(f"{place}: `epochs` and `choice_seeds` of [ours] must hold a number; one holds none.")

@@ -1,4 +1,4 @@
-"""The depth curves in the paper's layout: one column per data set, rivals dashed; and our lead from depth 6 on."""
+"""The depth curves in the paper's layout: one column per data set, baselines dashed; and our lead from depth 6 on."""
 
 from __future__ import annotations
 

@@ -68,15 +68,15 @@ def waves(config: Config, path: Path, wanted: Filter) -> list[list[Unit]]:
                 add(0, names, (seed,), depths, "choose")
             for seed in ours.seeds:
                 add(2, names, (seed,), depths, "all")
-    for name in config.rivals.methods if config.rivals else ():
-        assert config.rivals is not None
-        first, whole = config.rivals.seeds[:1], name == "non_greedy"
+    for name in config.baselines.methods if config.baselines else ():
+        assert config.baselines is not None
+        first, whole = config.baselines.seeds[:1], name == "non_greedy"
         if name == "co2":
             add(0, (name,), first, depths, "choose")
         for depth in depths if whole else ():
             add(1, (name,), first, (depth,), "choose")
-        for seed in config.rivals.seeds:
-            mine = tuple(depth for depth in depths if seed in config.rivals.seeds_at(depth))
+        for seed in config.baselines.seeds:
+            mine = tuple(depth for depth in depths if seed in config.baselines.seeds_at(depth))
             for part in [(depth,) for depth in mine] if whole else [mine]:
                 add(3 if whole else 2, (name,), (seed,), part, "all")
     if soft := config.soft:
@@ -134,7 +134,7 @@ def _trials(unit: Unit) -> int:
     ours = unit.config.ours
     if ours and unit.methods[0].endswith(ALGORITHMS):
         return len(ours.epochs)
-    return len(unit.config.rivals.candidates(unit.methods[0])) if unit.config.rivals else 1
+    return len(unit.config.baselines.candidates(unit.methods[0])) if unit.config.baselines else 1
 
 
 def _seconds(data: str, name: str, depth: int, known: Sequence[Record]) -> tuple[float, float] | None:
@@ -150,7 +150,7 @@ def _seconds(data: str, name: str, depth: int, known: Sequence[Record]) -> tuple
 
 
 def _is_current(record: Record, chosen: Mapping[tuple[str, int], int]) -> bool:
-    """Whether a record is of a rival's present set-up, a choice is whole, and a cell has the epochs that were chosen.
+    """Return True if a record has a baseline's present set-up, a complete selection, and the selected epochs.
 
     A cell that was given up at a time cap counts.
     """

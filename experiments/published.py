@@ -1,4 +1,4 @@
-"""What others have published of the paper's rivals, and our trees beside it: a table with its sources."""
+"""What others have published of the paper's baselines, and our trees beside it: a table with its sources."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class Published:
         return cls(values, found["sources"])
 
     def table(self, results: Sequence[Results]) -> tuple[list[str], list[list[str]]]:
-        """Header and rows: one row per rival, one column per data set of the paper's figure; empty where not known."""
+        """Return header and rows: one row per baseline, one column per data set of the paper's figure."""
         numbers = {name: number for number, name in enumerate(self.sources, start=1)}
         columns = [found for found in results if any(value.data == found.config.data for value in self.values)]
         rows = []
-        for method in (name for name, entry in METHODS.items() if entry.family == "rivals"):
+        for method in (name for name, entry in METHODS.items() if entry.family == "baselines"):
             cells = []
             for found in columns:
                 of_cell = [v for v in self.values if (v.data, v.method) == (found.config.data, method)]

@@ -21,7 +21,7 @@ RESULTS = provenance.RESULTS / "paper"
 TABLES = {
     "test_hard": "Test accuracy of the hard tree",
     "train_hard": "Accuracy of the hard tree on the rows it was trained on",
-    "test_soft": "Soft test accuracy: every leaf is visited, no rival of a hard tree",
+    "test_soft": "Soft test accuracy: every leaf is visited, no baseline of a hard tree",
     "train_soft": "Soft accuracy on the rows it was trained on",
 }
 
@@ -34,8 +34,8 @@ training and validation rows together. Accuracy in %, mean ± standard deviation
 **Hard** is the deterministic tree that predicts: one path, one leaf. **Soft** is the probabilistic tree, which visits
 all leaves; it stands in tables of its own.
 
-The rivals are **our re-implementations** from their descriptions, not their authors' programs: a verdict against them
-says nothing of the published curves, which stand in a section of their own. A cell without a number says why.
+The baselines are **our re-implementations** from their descriptions, not their authors' programs: a verdict against
+them says nothing of the published curves, which stand in a section of their own. A cell without a number says why.
 """
 
 MADE_WORDS = """
@@ -44,8 +44,8 @@ of the paper is judged on them.
 """
 
 EARLIER_WORDS = f"""\
-{EARLIER} This cell is of an earlier set-up of the rival, and the next run replaces it: OC1 with 50 coordinates a round
-and 2000 rows, CO2 with the best of three ν at every leaf by training gain, non-greedy training with ν from 10, 100 and
+{EARLIER} This cell is of an earlier set-up of the baseline, and the next run replaces it: OC1 with 50 coordinates a
+round and 2000 rows, CO2 with the best of three ν at every leaf by training gain, non-greedy training with ν from 10, 100 and
 1000.
 """
 
@@ -85,8 +85,8 @@ def page(all_results: Sequence[Results], pictures: Sequence[str]) -> str:
         parts.append(f"![Accuracy over the maximum depth]({pictures[0]})\n")
         parts.append(
             "*One column per data set: test accuracy, our lead on test rows from depth 6 on, training accuracy. Ours "
-            "solid, re-implemented rivals dashed, all hard; bands are a standard deviation over seeds, bars the width "
-            "of a tie. Dotted: the soft tree's soft score, which visits all leaves.*\n"
+            "solid, re-implemented baselines dashed, all hard; bands are a standard deviation over seeds, bars the "
+            "width of a tie. Dotted: the soft tree's soft score, which visits all leaves.*\n"
         )
     parts += [start_section(all_results), claims_section(all_results), published_section(all_results)]
     sections = [data_section(results) for results in all_results]
@@ -145,7 +145,7 @@ def claims_section(all_results: Sequence[Results]) -> str:
 
 
 def published_section(all_results: Sequence[Results]) -> str:
-    """The rivals' published accuracies, and the claims against them."""
+    """The baselines' published accuracies, and the claims against them."""
     published = Published.read()
     by_name = {results.config.data: results for results in all_results}
     sources = [f"[{number}] {source}" for number, source in enumerate(published.sources.values(), start=1)]
@@ -154,8 +154,8 @@ def published_section(all_results: Sequence[Results]) -> str:
         return ""
     lines = [
         "## Against published values\n",
-        "What is known of the rivals' test accuracies in %; what is not known to us is left empty. Data are split and "
-        "prepared by their authors' own protocols, so a difference of a point says little.\n",
+        "What is known of the baselines' test accuracies in %; what is not known to us is left empty. Data are split "
+        "and prepared by their authors' own protocols, so a difference of a point says little.\n",
         f"{markdown(header, rows)}",
         "; ".join(sources) + ".\n",
         judgements_table(published.judge(by_name)),
@@ -195,7 +195,7 @@ def data_section(results: Results) -> str:
 
 def has_soft(method: str) -> bool:
     """Whether a method trains a probabilistic tree."""
-    return METHODS[method].family != "rivals"
+    return METHODS[method].family != "baselines"
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -176,7 +176,7 @@ def measure(model: Model, images: np.ndarray, truth: np.ndarray) -> dict[str, fl
 
 def run(name: str, seed: int, data: Dataset, device: str = "cpu", commit: str | None = None) -> None:
     """Train and measure one row, unless its record answers for the same configuration."""
-    store, config = store_of("segmentation", FOLDER, DATA), methods.told({**ROWS[name], "seed": seed})
+    store, config = store_of("segmentation", FOLDER, DATA), methods.changed_values({**ROWS[name], "seed": seed})
     found = store.get(name, seed)
     if found is not None and found["config"] == as_json(config):
         return

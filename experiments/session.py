@@ -107,7 +107,7 @@ class Session:
         self, cell: Cell, config: dict[str, Any], model: CrispTreeClassifier, seconds: float, **more: Any
     ) -> None:
         """Score a trained cell and write it."""
-        metrics = self._metrics(model, with_soft=methods.METHODS[cell.method].family != "rivals")
+        metrics = self._metrics(model, with_soft=methods.METHODS[cell.method].family != "baselines")
         self.record(cell, {"status": cells.DONE, **more, "seconds": round(seconds, 3), "metrics": metrics}, config)
         self.progress.step(f"{self.config.data}: {cell}", f"test {100 * metrics['test_hard']:.2f} in {seconds:.1f} s")
 

@@ -116,7 +116,7 @@ class Results:
         return "not run" if any((method, depth) == (name, at) for name, at, _ in expected(self.config)) else "not asked"
 
     def is_earlier(self, method: str, depth: int) -> bool:
-        """Whether the cell comes from an earlier set-up of a rival, which the next run replaces."""
+        """Whether the cell comes from an earlier set-up of a baseline, which the next run replaces."""
         return any(map(_is_earlier, self.done.get((method, depth), [])))
 
     def epochs(self, method: str, depth: int) -> int | None:
@@ -174,9 +174,9 @@ def expected(config: Config) -> list[tuple[str, int, int]]:
     if config.ours:
         names = [f"{stage}_{algorithm}" for algorithm in config.ours.algorithms for stage in STAGES]
         every += [(name, depth, seed) for name in names for depth in config.depths for seed in config.ours.seeds]
-    if config.rivals:
-        for name in config.rivals.methods:
-            every += [(name, depth, seed) for depth in config.depths for seed in config.rivals.seeds_at(depth)]
+    if config.baselines:
+        for name in config.baselines.methods:
+            every += [(name, depth, seed) for depth in config.depths for seed in config.baselines.seeds_at(depth)]
     if soft := config.soft:
         depths = [depth for depth in config.depths if depth <= soft.max_depth]
         every += [("soft", depth, seed) for depth in depths for seed in soft.seeds]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from experiments.cells import CELL, DONE, SELECTION, TIME_CAP
 from experiments.comparing import Comparison
-from experiments.configs import Config, Ours, Rivals, Soft
+from experiments.configs import Baselines, Config, Ours, Soft
 from experiments.figure import draw
 from experiments.methods import SEARCHES
 from experiments.published import Published
@@ -15,8 +15,10 @@ from experiments import claims, report
 
 
 def config(data="mnist", depths=(2, 4, 8), seeds=(0, 1)):
-    rivals = Rivals(("oc1", "co2"), (0,), 20, 60)
-    return Config(data, data.upper(), depths, Ours(("em", "alternating"), seeds, (20,)), rivals, Soft((0,), 20, 4, 60))
+    baselines = Baselines(("oc1", "co2"), (0,), 20, 60)
+    return Config(
+        data, data.upper(), depths, Ours(("em", "alternating"), seeds, (20,)), baselines, Soft((0,), 20, 4, 60)
+    )
 
 
 def cell(method, depth, seed, test, train=0.9, soft=None, status=DONE, search="now"):
@@ -40,7 +42,7 @@ def cell(method, depth, seed, test, train=0.9, soft=None, status=DONE, search="n
 
 
 def results(changes=(), **settings):
-    """Finetuned 0.80 ± at depth 2, 0.90 at 4, 0.95 at 8; rivals 0.70, 0.80, 0.85; then the changes."""
+    """Finetuned 0.80 ± at depth 2, 0.90 at 4, 0.95 at 8; baselines 0.70, 0.80, 0.85; then the changes."""
     made = {}
     for depth, level in ((2, 0.0), (4, 0.1), (8, 0.15)):
         for seed, shift in ((0, -0.01), (1, 0.01)):
@@ -64,7 +66,7 @@ def test_two_accuracies_tie_within_the_spread_of_a_difference_between_seeds():
         assert Comparison(ours, Summary(theirs), "depth 2", "CO2").outcome == outcome
 
 
-def test_a_rival_with_one_seed_is_taken_to_spread_as_ours_does():
+def test_a_baseline_with_one_seed_is_taken_to_spread_as_ours_does():
     ours = Summary((79.0, 81.0))
     assert Comparison(ours, Summary((78.1,)), "depth 2", "CO2").width == pytest.approx(2.0)
     assert Comparison(ours, Summary((78.1,)), "depth 2", "CO2").outcome == "tied"
@@ -113,7 +115,7 @@ def test_generally_is_a_share_of_the_comparisons():
     assert judged.counts == ("4", "0", "2")
 
 
-def test_a_shallow_tree_is_held_against_the_rivals_best_depth():
+def test_a_shallow_tree_is_held_against_the_baselines_best_depth():
     found = {"mnist": results()}
     assert claims.already_above(found, "mnist", 4).verdict == claims.CONFIRMED
     judged = claims.already_above(found, "mnist", 2)
@@ -137,7 +139,7 @@ def test_two_schemes_are_equal_where_most_comparisons_tie():
 def test_the_page_says_from_which_depth_on_ours_is_higher():
     said = claims.higher_from(results([(("co2", 2, 0), {"test": 0.9})]))
     assert "from depth 4 on Finetuned (EM) has the higher mean in all 4 finished comparisons" in said
-    assert "at the largest depth a rival has the higher mean" in claims.higher_from(
+    assert "at the largest depth a baseline has the higher mean" in claims.higher_from(
         results([(("co2", 8, 0), {"test": 0.99})])
     )
 
@@ -185,9 +187,9 @@ def test_seeds_that_were_trained_with_other_parameters_are_not_averaged():
     assert found.is_partial
 
 
-def test_a_rivals_cells_of_now_go_before_those_of_an_earlier_set_up():
+def test_a_baselines_cells_of_now_go_before_those_of_an_earlier_set_up():
     wanted = config()
-    wanted = replace(wanted, rivals=replace(wanted.rivals, seeds=(0, 1, 2)))
+    wanted = replace(wanted, baselines=replace(wanted.baselines, seeds=(0, 1, 2)))
     group = [cell("oc1", 2, seed, 0.8 + seed / 100, search=None if seed < 2 else "now") for seed in (0, 1, 2)]
     found = Results.of(wanted, group)
     assert found.get("oc1", 2, "test_hard").values == pytest.approx((82.0,))
@@ -213,7 +215,7 @@ def test_the_page_says_where_cells_were_trained_with_other_epochs_than_all_seeds
         assert ("In 1 of 12 cases of a method and a depth the cells are still" in page) == words
 
 
-def test_the_figure_has_test_above_train_and_rivals_dashed():
+def test_the_figure_has_test_above_train_and_baselines_dashed():
     figure = draw([results(), results(data="connect4")])
     assert len(figure.axes) == 6
     lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
