@@ -45,8 +45,8 @@ of the paper is judged on them.
 
 EARLIER_WORDS = f"""\
 {EARLIER} This cell is of an earlier set-up of the baseline, and the next run replaces it: OC1 with 50 coordinates a
-round and 2000 rows, CO2 with the best of three ν at every leaf by training gain, non-greedy training with ν from 10, 100 and
-1000.
+round and 2000 rows, CO2 with the best of three ν at every leaf by training gain, non-greedy training with ν from 10,
+100 and 1000.
 """
 
 
