@@ -71,7 +71,7 @@ def test_a_warm_start_adds_trees(random_state):
         assert at_once.oob_score_ == model.oob_score_
     with pytest.raises(ValueError, match="`n_estimators` must be at least 4"):
         model.set_params(n_estimators=3).fit(X, y)
-    with pytest.raises(ValueError, match="must go on with the same rows, 178"):
+    with pytest.raises(ValueError, match="must continue with the same rows, 178"):
         model.set_params(n_estimators=5).fit(X[:-1], y[:-1])
 
 

@@ -394,6 +394,6 @@ def convert_to_double(value: float) -> tuple[float, bool]:
 
 
 def _float_at(rank: int) -> np.float32:
-    """The float32 with a rank among all finite ones; zero has rank 0."""
+    """Return the float32 of a rank among all finite ones; zero has rank 0."""
     size = np.uint32(abs(rank)).view(np.float32)
     return -size if rank < 0 else size
