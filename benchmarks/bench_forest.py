@@ -1,4 +1,4 @@
-"""Crisp forests: accuracy beside a random forest and boosting, time of training and of prediction, what settings do.
+"""Forests: accuracy compared with a random forest and boosting, times of training and prediction, effect of options.
 
 CRISPTREE_DATA=/folder python benchmarks/bench_forest.py accuracy --out FOLDER --sets large --device cuda
 CRISPTREE_DATA=/folder python benchmarks/bench_forest.py accuracy --out FOLDER --sets small --jobs 2
@@ -125,7 +125,7 @@ def forest_line(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_
 
 
 def accuracy_of(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
-    """All lines of one model, set and seed; seeds of the small sets are folds."""
+    """Compute all lines of one model, set and seed; seeds of the small sets are folds."""
     name, kind, seed, device = task
     if name in DATA:
         X, y, X_test, y_test = next(rest for number, *rest in folds_of(name) if number == seed)
@@ -145,7 +145,7 @@ def accuracy_of(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
 
 
 def tuned(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
-    """One setting on a fifth of the training rows, which the others did not see."""
+    """Score one setting on a held-out fifth of the training rows."""
     name, setting, seed, device = task
     if name in DATA:
         X, y = DATA[name].load()
@@ -159,7 +159,7 @@ def tuned(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
 
 
 def run_all(results: Results, work: Callable[[Any], list[Any]], tasks: list[Any], key: str, jobs: int) -> None:
-    """Every task that is not in the results yet, in some processes of one thread each; written down as they end."""
+    """Run every missing task in processes of one thread each, and write results as they end."""
     missing = [task for task in tasks if not results.has(set=task[0], seed=task[2], **{key: task[1]})]
     if jobs == 1:
         for task in missing:
@@ -189,7 +189,7 @@ def time_of_fit(model: Any, X: np.ndarray, y: np.ndarray, weight: np.ndarray | N
 
 
 def speed(results: Results, sets: list[str], device: str) -> None:
-    """A forest against as many fits one after the other, with the same parameters; prediction against a random one."""
+    """Compare a forest with as many fits in sequence, and its prediction with that of a random forest."""
     for name in [name for name in sets if name in LARGE]:
         if results.has(what="training", set=name, device=device):
             continue
@@ -243,7 +243,7 @@ def prediction(results: Results, forest: Any, X: np.ndarray, y: np.ndarray, X_te
 
 
 def page(folder: Path) -> None:
-    """The tables of docs/results/forests.md."""
+    """Write the tables of docs/results/forests.md."""
     lines = Results(folder, "accuracy").lines
     parts = []
     for title, names in (("Larger sets", [*LARGE, "digits"]), ("The sets of bench_choose", list(DATA))):

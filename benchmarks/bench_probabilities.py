@@ -1,4 +1,4 @@
-"""How good class probabilities are: our tree plain, pruned and shrunk, beside scikit-learn's tree, calibrated.
+"""Quality of class probabilities: our tree plain, pruned and shrunk, beside scikit-learn's tree, calibrated.
 
 python benchmarks/bench_probabilities.py     # prints the tables of docs/results/probabilities.md
 """

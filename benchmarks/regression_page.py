@@ -15,13 +15,13 @@ Lines = list[dict[str, Any]]
 
 
 def write_page(errors: Lines, times: Lines, predictions: Lines) -> None:
-    """The page, with what its notes say kept."""
+    """Write the page and keep its notes."""
     kept = PAGE.read_text(encoding="utf-8").partition(NOTES)[2] if PAGE.exists() else "\n"
     PAGE.write_text(page(errors, times, predictions) + NOTES + kept, encoding="utf-8")
 
 
 def page(errors: Lines, times: Lines, predictions: Lines) -> str:
-    """All but the notes.
+    """Write all but the notes.
 
     Examples
     --------

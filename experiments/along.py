@@ -1,4 +1,4 @@
-"""A baseline's tree that grows deeper at every step of a configuration, and what happens at each step."""
+"""Growth of a baseline through the depths of a configuration."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Along(NamedTuple):
                 give_up(cell)
 
     def config(self, model: Any, name: str, depth: int, part: str = "all") -> dict[str, Any]:
-        """What identifies a result."""
+        """Return the identity of a result."""
         more = {"search": methods.SEARCHES[name]} if name in methods.SEARCHES else {}
         steps = [step for step in self.session.config.depths if step <= depth]
         return self.session.describe(model, part, steps=steps, **more)
 
     def _steps(self, growth: Growth, part: str, depths: list[int]) -> Iterator[tuple[int, Grown]]:
-        """One tree as far as it is needed; a kept tree saves the way to it."""
+        """Grow one tree as deep as needed, from the deepest stored one."""
         session, (name, seed, bounded) = self.session, growth
         steps = [depth for depth in session.config.depths if depths and depth <= depths[-1]]
         rows, cap = session.rows(part), session.cap(self.baselines.time_cap)

@@ -1,4 +1,4 @@
-"""The baselines, grown deeper step by step until the time cap; and the soft tree, one fit a cell."""
+"""Runs of the baselines, grown through the depths until the time cap, and of the soft tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.trees import Grown, TimeCapReached, at_most, timed, train_on
 
 
 def count(session: Session) -> int:
-    """How many steps of progress this part has."""
+    """Count the steps of progress."""
     baselines = session.config.baselines
     total = count_choices(session, baselines) if baselines is not None else 0
     if session.trains:
@@ -26,7 +26,7 @@ def count(session: Session) -> int:
 
 
 def run(session: Session) -> None:
-    """All wanted cells of the baselines and of the soft tree, or only what they rest on."""
+    """Run all requested cells of the baselines and the soft tree, or only their model selection."""
     baselines = session.config.baselines
     if baselines is not None:
         for name in baselines.methods:
@@ -112,7 +112,7 @@ def _run_grown(
 
 
 def _cells(session: Session, baselines: Baselines, name: str) -> list[Cell]:
-    """The wanted cells of a baseline; a depth has its own seeds."""
+    """List the requested cells of a baseline; a depth has its own seeds."""
     return [cell for cell in session.wanted([name], baselines.seeds) if cell.seed in baselines.seeds_at(cell.depth)]
 
 

@@ -1,4 +1,4 @@
-"""The paper's claims, judged on the finished cells against our re-implementations: every word follows from a number."""
+"""The paper's claims, tested on the finished cells against our re-implementations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Judgement:
 
 
 def judge(results: Mapping[str, Results]) -> list[Judgement]:
-    """All claims of section 4.1 and the supplement, on the data sets that there are."""
+    """Test all claims of section 4.1 and the supplement on the available data sets."""
     judgements = [
         at_all_depths(results, "mnist"),
         already_above(results, "mnist", 4),
@@ -72,7 +72,7 @@ def generally(results: Mapping[str, Results], name: str) -> Judgement:
 
 
 def already_above(results: Mapping[str, Results], name: str, depth: int) -> Judgement:
-    """A finetuned tree of one depth is more accurate than every baseline at its best depth."""
+    """Test whether a finetuned tree of one depth is more accurate than every baseline at its best depth."""
 
     def pairs(found: Results) -> tuple[list[Comparison], int]:
         ours = found.get(OURS, depth, "test_hard")
@@ -112,7 +112,7 @@ def equally_good(results: Mapping[str, Results], name: str) -> Judgement:
 
 
 def higher_from(found: Results) -> str | None:
-    """From which depth on our mean is the higher one in every finished comparison, if there is such a depth."""
+    """Find the depth from which our mean is higher in every finished comparison."""
     pairs, _ = _every_baseline("test_hard")(found)
     if not pairs:
         return None
@@ -174,7 +174,7 @@ def _judged(results: Mapping[str, Results], name: str, claim: str, pairs: Pairs,
 
 
 def _against(tally: Tally, rule: Rule) -> str:
-    """What stands against the claim, the widest differences first."""
+    """List the comparisons against the claim, the largest differences first."""
     minded = [comparison for outcome in rule.against for comparison in tally.which(outcome)]
     shown = "; ".join(map(str, minded[:SHOWN]))
     return shown + (f"; and {len(minded) - SHOWN} more" if len(minded) > SHOWN else "")
@@ -195,12 +195,12 @@ def _every_baseline(metric: str, names: tuple[str, ...] | None = None) -> Pairs:
 
 
 def baselines_of(found: Results) -> list[str]:
-    """The baselines that the configuration asks for."""
+    """List the baselines of the configuration."""
     return [name for name in found.methods if METHODS[name].family == "baselines"]
 
 
 def label(name: str) -> str:
-    """A method in the running text, where it is said once that baselines are re-implementations."""
+    """Return the short name of a method, for running text."""
     return METHODS[name].short
 
 

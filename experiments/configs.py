@@ -1,4 +1,4 @@
-"""What an experiment is: one TOML file per data set."""
+"""Configurations of the experiments: one TOML file per data set."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Baselines:
     deep_seeds: tuple[int, ...] = ()
 
     def candidates(self, name: str) -> list[Bounded]:
-        """What a method chooses from. CO2 may also leave the choice of ν to the gain at every leaf."""
+        """List the candidates of a method. CO2 may also select ν by the gain at every leaf."""
         rates = self.rates if name == "non_greedy" else (RATE,)
         found = [Bounded(float(nu), float(rate)) for rate in rates for nu in self.nus]
         return [*found, NOTHING] if name == "co2" else found
 
     def seeds_at(self, depth: int) -> tuple[int, ...]:
-        """The seeds of a depth."""
+        """Return the seeds of a depth."""
         return self.seeds if self.deep_from is None or depth < self.deep_from else self.deep_seeds
 
 
@@ -81,7 +81,7 @@ PARTS: dict[str, type[Ours] | type[Baselines] | type[Soft]] = {"ours": Ours, "ba
 
 
 def read(path: Path) -> Config:
-    """The experiment that a TOML file describes."""
+    """Read the configuration in a TOML file."""
     values = tomllib.loads(path.read_text(encoding="utf-8"))
     parts = {
         name: _part(part, values.pop(name), f"{path.name}, [{name}]") for name, part in PARTS.items() if name in values
@@ -92,7 +92,7 @@ def read(path: Path) -> Config:
 
 
 def find(names: Sequence[str]) -> list[Path]:
-    """The files of configurations given by name or path; for none the paper's in the order of its figure, then ours."""
+    """Find configuration files by name or path; by default the paper's in the order of its figure, then ours."""
     if not names:
         return [FOLDER / f"{name}.toml" for name in (*PAPER, "fashion_mnist", *MADE)]
     known = {path.stem: path for path in sorted(FOLDER.rglob("*.toml"))}

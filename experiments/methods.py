@@ -1,4 +1,4 @@
-"""The algorithms of the figure: what they are called and which estimator each one is."""
+"""The methods of the figure: names and estimators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Method:
 
     @property
     def label(self) -> str:
-        """As page and figure call it: a baseline is what we made of its description, not its authors' program."""
+        """Name on page and in figure, which marks baselines as re-implementations."""
         return f"{self.short} (re-implemented)" if self.family == "baselines" else self.short
 
 
@@ -79,7 +79,7 @@ EARLIER_DEFAULTS = {
 
 
 def ours(stage: str, algorithm: str, depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
-    """The paper's protocol. The epochs that validation chose count for the growth and for the finetuning."""
+    """Make a tree with the paper's protocol; the selected epochs are those of growth and of finetuning."""
     finetune_epochs = 0 if stage == "greedy" else epochs
     return CrispTreeClassifier.paper(
         algorithm=algorithm,
@@ -109,7 +109,7 @@ NOTHING = Bounded()
 
 
 def baseline(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = NOTHING) -> CrispTreeClassifier:
-    """A baseline with settings of its own; non-greedy training starts from the CO2 tree of its depth."""
+    """Make a baseline with its own options; non-greedy training starts from the CO2 tree of its depth."""
     is_whole = name == "non_greedy"
     return CrispTreeClassifier.from_flat(
         grow="co2" if is_whole else name,
@@ -126,7 +126,7 @@ def baseline(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = N
 
 
 def soft(depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
-    """A complete tree trained by the likelihood alone, every split by every row."""
+    """Make a complete tree trained by the likelihood alone, every split on every row."""
     return CrispTreeClassifier.paper(
         grow="balanced",
         algorithm="likelihood",
@@ -139,7 +139,7 @@ def soft(depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
 
 
 def parameters(model: CrispTreeClassifier) -> dict[str, Any]:
-    """What a cell's configuration says about its estimator."""
+    """Return the estimator's part of a cell's configuration."""
     return changed_values(
         {name: value for name, value in model.flat_parameters().items() if name not in IGNORED_PARAMETERS}
     )

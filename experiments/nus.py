@@ -1,4 +1,4 @@
-"""ν of CO2, ν and step of non-greedy training: the best on validation rows, with the first seed, at every depth."""
+"""Selection of ν of CO2, and of ν and step of non-greedy training, on validation rows at every depth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Chosen = dict[int, Bounded | None]
 
 
 def count_choices(session: Session, baselines: Baselines) -> int:
-    """How many steps of progress the choices have."""
+    """Count the steps of progress of the selection."""
     names = [name for name in ("co2", "non_greedy") if name in baselines.methods]
     return sum(len(_depths(session, baselines, name)) * len(baselines.candidates(name)) for name in names)
 
@@ -85,7 +85,7 @@ class _Trials:
         return Cell(self.name, depth, self.seed)
 
     def open(self, one: Bounded, *, skip: bool = True) -> list[int]:
-        """The depths at which a setting has no score yet; the others are passed by."""
+        """List the depths at which a candidate has no score yet."""
         there = [depth for depth in self.depths if str(one) in self.scores[depth]]
         if skip:
             for depth in there:
@@ -107,7 +107,7 @@ class _Trials:
         return {depth: self._best(depth) for depth in self.depths}
 
     def _best(self, depth: int) -> Bounded | None:
-        """The setting with the highest score, the first of those that tie."""
+        """Return the candidate with the highest score, the first in ties."""
         scores = {one: score for one in self.candidates if (score := self.scores[depth].get(str(one))) is not None}
         return max(scores, key=lambda one: scores[one]) if scores else None
 

@@ -1,4 +1,4 @@
-"""The same run in several processes: what rests on nothing first, then what rests on it, longest first.
+"""The same run in several processes: model selection first, then the cells that depend on it, longest first.
 
 Every unit is a command of ``experiments.run`` with filters; units never write the same record, and a unit whose records
 are there ends at once, so a run may be broken off and repeated.
@@ -47,7 +47,7 @@ class Unit:
         return f"{self.config.data}: {what}{', '.join(self.methods)}, seed {seeds}, depth {depths}"
 
     def arguments(self) -> list[str]:
-        """The filters that make it."""
+        """Return the command-line filters of the unit."""
         lists = {"--methods": self.methods, "--seeds": self.seeds, "--depths": self.depths}
         given = [part for name, values in lists.items() for part in (name, ",".join(map(str, values)))]
         return [str(self.path), *given, "--stage", self.stage]
@@ -86,7 +86,7 @@ def waves(config: Config, path: Path, wanted: Filter) -> list[list[Unit]]:
 
 
 def _kept(unit: Unit, wanted: Filter) -> Unit | None:
-    """What a filter leaves of a unit. Choices are made with seeds of their own, whatever cells are wanted."""
+    """Filter a unit; model selection has seeds of its own, whatever cells are requested."""
     lists: list[tuple[Any, ...]] = []
     for values, asked in ((unit.methods, wanted.methods), (unit.seeds, wanted.seeds), (unit.depths, wanted.depths)):
         is_choice = unit.stage == "choose" and values is unit.seeds
@@ -104,7 +104,7 @@ class Estimate:
 
 
 def estimate(unit: Unit, results: Path, known: Sequence[Record]) -> Estimate:
-    """A rough guess, from cells of the same method and depth; None where there is none of the method.
+    """Estimate the seconds from cells of the same method and depth; None without any.
 
     A tree is grown once for all its depths; choices take as long as their trials' cells. Cells of other epochs than the
     recorded choices prefer are missing; what a choice still to be made will change cannot be known before.
@@ -163,7 +163,7 @@ def _is_current(record: Record, chosen: Mapping[tuple[str, int], int]) -> bool:
 
 
 def known_cells(results: Path, configs: Iterable[Config]) -> list[Record]:
-    """All finished cells of some data sets."""
+    """Read all finished cells of some data sets."""
     stores = (store_of("paper", results, config.data) for config in configs)
     return [record for store in stores for record in store.records(kind=cells.CELL) if record["status"] == cells.DONE]
 

@@ -1,4 +1,4 @@
-"""What others have published of the paper's baselines, and our trees beside it: a table with its sources."""
+"""Published accuracies of the paper's baselines beside ours, with their sources."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Value:
 
     @property
     def summary(self) -> Summary:
-        """The value in the form of our own."""
+        """Convert the value to the form of our own."""
         return Summary((self.accuracy,), known_spread=self.margin)
 
     def shown(self, number: int) -> str:
-        """As the table has it, with the number of its source."""
+        """Format the value for the table, with the number of its source."""
         if not self.depths:
             where = ", best"
         else:
@@ -52,7 +52,7 @@ class Published:
 
     @classmethod
     def read(cls, path: Path = FILE) -> Published:
-        """The values of a file."""
+        """Read the values of a file."""
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         values = tuple(Value(**(value | {"depths": tuple(value["depths"])})) for value in found["value"])
         unknown = sorted({value.source for value in values} - set(found["sources"]))
@@ -74,7 +74,7 @@ class Published:
         return ["", *(found.config.title for found in columns)], rows
 
     def judge(self, results: Mapping[str, Results]) -> list[Judgement]:
-        """The claims on test rows, against what is known."""
+        """Test the claims on test rows against the published values."""
         return [self._at_known_depths(found) for found in results.values() if self._of(found)] + [
             self._already_above(results[name], depth) for name, depth in SHALLOW.items() if name in results
         ]

@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write(all_results: Sequence[Results], output: Path) -> list[Path]:
-    """The page, and the figure where anything is finished."""
+    """Write the page, and the figure if anything is finished."""
     finished = [results for results in all_results if results.done]
     pictures = save(draw(finished), output.with_suffix("")) if finished else []
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def write(all_results: Sequence[Results], output: Path) -> list[Path]:
 
 
 def page(all_results: Sequence[Results], pictures: Sequence[str]) -> str:
-    """The whole page in Markdown."""
+    """Write the whole page in Markdown."""
     parts = [INTRODUCTION]
     if pictures:
         parts.append(f"![Accuracy over the maximum depth]({pictures[0]})\n")
@@ -95,7 +95,7 @@ def page(all_results: Sequence[Results], pictures: Sequence[str]) -> str:
 
 
 def start_section(all_results: Sequence[Results]) -> str:
-    """How epochs were chosen, and whether Finetuned starts from the tree of the Greedy line."""
+    """Describe the selection of epochs, and whether Finetuned starts from the tree of the Greedy line."""
     lines = []
     for results in all_results:
         pairs = [(algorithm, depth) for algorithm in ALGORITHMS for depth in results.config.depths]
@@ -129,7 +129,7 @@ def start_section(all_results: Sequence[Results]) -> str:
 
 
 def claims_section(all_results: Sequence[Results]) -> str:
-    """Every claim with its verdict and numbers."""
+    """List every claim with its verdict and numbers."""
     by_name = {results.config.data: results for results in all_results}
     leads = [line for results in all_results if (line := claims.higher_from(results))]
     lines = [
@@ -145,7 +145,7 @@ def claims_section(all_results: Sequence[Results]) -> str:
 
 
 def published_section(all_results: Sequence[Results]) -> str:
-    """The baselines' published accuracies, and the claims against them."""
+    """List the baselines' published accuracies, and the claims against them."""
     published = Published.read()
     by_name = {results.config.data: results for results in all_results}
     sources = [f"[{number}] {source}" for number, source in enumerate(published.sources.values(), start=1)]
@@ -171,7 +171,7 @@ def judgements_table(judgements: Iterable[Judgement]) -> str:
 
 
 def data_section(results: Results) -> str:
-    """The tables of one data set."""
+    """Write the tables of one data set."""
     done, capped, asked = results.counted()
     heading = f"## {results.config.title}\n"
     heading += MADE_WORDS if results.config.made else ""
@@ -194,18 +194,18 @@ def data_section(results: Results) -> str:
 
 
 def has_soft(method: str) -> bool:
-    """Whether a method trains a probabilistic tree."""
+    """Return True if a method trains a probabilistic tree."""
     return METHODS[method].family != "baselines"
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Format a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _spoken(seeds: Sequence[int]) -> str:
-    """The least and the most seeds that any choice rests on."""
+    """Format the range of the number of seeds behind a selection."""
     few, many = seeds[0], seeds[-1]
     return (f"{few} to {many} seeds" if few < many else f"{many} seeds") if many > 1 else "one seed"
 

@@ -66,7 +66,7 @@ def _run(config: configs.Config, given: argparse.Namespace, console: Console) ->
 
 
 def _run_side_by_side(wanted: list[tuple[configs.Config, Path]], given: argparse.Namespace, console: Console) -> int:
-    """All data sets together, so that no core waits for the last unit of one of them."""
+    """Run all data sets in one pool of processes, so that no core idles at the end of one of them."""
     there, status = [], 0
     for config, path in wanted:
         try:
