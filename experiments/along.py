@@ -10,7 +10,7 @@ import numpy as np
 from experiments import methods
 from experiments.cells import Cell
 from experiments.configs import Baselines
-from experiments.methods import NOTHING, Bounded
+from experiments.methods import DEFAULT_BOUND, Bounded
 from experiments.session import Session
 from experiments.trees import Grown, TimeCapReached, at_most, grow, grow_on
 
@@ -20,7 +20,7 @@ class Growth(NamedTuple):
 
     name: str
     seed: int
-    bounded: Bounded = NOTHING
+    bounded: Bounded = DEFAULT_BOUND
 
 
 class Along(NamedTuple):

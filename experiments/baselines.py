@@ -9,8 +9,8 @@ from experiments import methods
 from experiments.along import Along, Growth
 from experiments.cells import Cell
 from experiments.configs import Baselines
-from experiments.methods import NOTHING
-from experiments.nus import choose_co2, choose_non_greedy, count_choices
+from experiments.methods import DEFAULT_BOUND
+from experiments.nus import count_trials, select_co2, select_non_greedy
 from experiments.session import Session
 from experiments.trees import Grown, TimeCapReached, at_most, timed, train_on
 
@@ -18,7 +18,7 @@ from experiments.trees import Grown, TimeCapReached, at_most, timed, train_on
 def count(session: Session) -> int:
     """Count the steps of progress."""
     baselines = session.config.baselines
-    total = count_choices(session, baselines) if baselines is not None else 0
+    total = count_trials(session, baselines) if baselines is not None else 0
     if session.trains:
         total += len(_soft_cells(session))
         total += sum(len(_cells(session, baselines, name)) for name in baselines.methods) if baselines else 0
@@ -43,11 +43,11 @@ def _run_plain(session: Session, baselines: Baselines, name: str) -> None:
 
 def _run_co2(session: Session, baselines: Baselines, name: str) -> None:
     wanted = _cells(session, baselines, name)
-    chosen = choose_co2(session, baselines, Along(session, baselines))
+    chosen = select_co2(session, baselines, Along(session, baselines))
     for seed in baselines.seeds if session.trains else ():
         for one in dict.fromkeys(chosen.values()):
             mine = [cell for cell in wanted if cell.seed == seed and chosen[cell.depth] == one]
-            _run_grown(session, baselines, Growth(name, seed, one or NOTHING), mine, is_hopeless=one is None)
+            _run_grown(session, baselines, Growth(name, seed, one or DEFAULT_BOUND), mine, is_hopeless=one is None)
 
 
 def _run_non_greedy(session: Session, baselines: Baselines, name: str) -> None:
@@ -57,11 +57,11 @@ def _run_non_greedy(session: Session, baselines: Baselines, name: str) -> None:
     """
     wanted = _cells(session, baselines, name)
     along = Along(session, baselines)
-    chosen = choose_non_greedy(session, baselines, along)
+    chosen = select_non_greedy(session, baselines, along)
     cap = session.cap(baselines.time_cap)
 
     def model_of(cell: Cell) -> Any:
-        return methods.baseline(name, cell.depth, baselines.epochs, cell.seed, chosen[cell.depth] or NOTHING)
+        return methods.baseline(name, cell.depth, baselines.epochs, cell.seed, chosen[cell.depth] or DEFAULT_BOUND)
 
     def config_of(cell: Cell) -> dict[str, Any]:
         return along.config(model_of(cell), name, cell.depth)
@@ -119,7 +119,7 @@ def _cells(session: Session, baselines: Baselines, name: str) -> list[Cell]:
 def _open(session: Session, wanted: list[Cell], config_of: Callable[[Cell], dict[str, Any]], cap: float) -> list[Cell]:
     still = []
     for cell in wanted:
-        if session.is_settled(cell, config_of(cell), cap):
+        if session.is_valid(cell, config_of(cell), cap):
             session.skip(cell)
         else:
             still.append(cell)
@@ -140,7 +140,7 @@ def _run_soft(session: Session, cell: Cell) -> None:
     cap = session.cap(soft.time_cap)
     model = methods.soft(cell.depth, soft.epochs, cell.seed)
     config = session.describe(model)
-    if session.is_settled(cell, config, cap):
+    if session.is_valid(cell, config, cap):
         session.skip(cell)
         return
     try:

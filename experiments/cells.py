@@ -25,7 +25,7 @@ class Cell:
         return f"{self.method}, depth {self.depth}, seed {self.seed}"
 
 
-def is_settled(found: Record | None, config: dict[str, Any], time_cap: float | None) -> bool:
+def is_valid(found: Record | None, config: dict[str, Any], time_cap: float | None) -> bool:
     """Return True if a record is valid for a configuration; one that ran into a lower time cap is not."""
     if found is None or found["config"] != as_json(config):
         return False

@@ -20,7 +20,7 @@ SHOWN = 4
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Verdict:
     """A claim, its verdict and the numbers behind it."""
 
     data: str
@@ -39,9 +39,9 @@ class Judgement:
         return higher, tied, lower
 
 
-def judge(results: Mapping[str, Results]) -> list[Judgement]:
+def evaluate_claims(results: Mapping[str, Results]) -> list[Verdict]:
     """Test all claims of section 4.1 and the supplement on the available data sets."""
-    judgements = [
+    verdicts = [
         at_all_depths(results, "mnist"),
         already_above(results, "mnist", 4),
         at_all_depths(results, "connect4"),
@@ -50,28 +50,28 @@ def judge(results: Mapping[str, Results]) -> list[Judgement]:
         on_par(results, "protein"),
     ]
     real = [name for name, found in results.items() if not found.config.made]
-    judgements += [generally(results, name) for name in real]
-    return judgements + [equally_good(results, name) for name in real]
+    verdicts += [generally(results, name) for name in real]
+    return verdicts + [equally_good(results, name) for name in real]
 
 
-def at_all_depths(results: Mapping[str, Results], name: str) -> Judgement:
+def at_all_depths(results: Mapping[str, Results], name: str) -> Verdict:
     """Finetuned trees are more accurate than every baseline at every depth."""
-    return _judged(results, name, "more accurate on test rows at all depths", _every_baseline("test_hard"), ALL_HIGHER)
+    return _verdict(results, name, "more accurate on test rows at all depths", _every_baseline("test_hard"), ALL_HIGHER)
 
 
-def on_par(results: Mapping[str, Results], name: str) -> Judgement:
+def on_par(results: Mapping[str, Results], name: str) -> Verdict:
     """Finetuned trees are better than or on par with the non-greedy tree at every depth."""
     claim = "better than or on par with Non-greedy on test rows at all depths"
-    return _judged(results, name, claim, _every_baseline("test_hard", ("non_greedy",)), NONE_LOWER)
+    return _verdict(results, name, claim, _every_baseline("test_hard", ("non_greedy",)), NONE_LOWER)
 
 
-def generally(results: Mapping[str, Results], name: str) -> Judgement:
+def generally(results: Mapping[str, Results], name: str) -> Verdict:
     """Finetuned trees are in general more accurate than baselines on the rows that they were trained on."""
     claim = "generally more accurate on the rows trained on"
-    return _judged(results, name, claim, _every_baseline("train_hard"), mostly(HIGHER))
+    return _verdict(results, name, claim, _every_baseline("train_hard"), mostly(HIGHER))
 
 
-def already_above(results: Mapping[str, Results], name: str, depth: int) -> Judgement:
+def already_above(results: Mapping[str, Results], name: str, depth: int) -> Verdict:
     """Test whether a finetuned tree of one depth is more accurate than every baseline at its best depth."""
 
     def pairs(found: Results) -> tuple[list[Comparison], int]:
@@ -88,10 +88,12 @@ def already_above(results: Mapping[str, Results], name: str, depth: int) -> Judg
                 made.append(Comparison(ours, best, f"depth {depth}", f"{label(baseline)} at depth {-at}"))
         return made, len(baselines)
 
-    return _judged(results, name, f"depth {depth} is above every baseline's best depth on test rows", pairs, ALL_HIGHER)
+    return _verdict(
+        results, name, f"depth {depth} is above every baseline's best depth on test rows", pairs, ALL_HIGHER
+    )
 
 
-def equally_good(results: Mapping[str, Results], name: str) -> Judgement:
+def equally_good(results: Mapping[str, Results], name: str) -> Verdict:
     """EM and the alternating scheme are equally accurate on test rows."""
 
     def pairs(found: Results) -> tuple[list[Comparison], int]:
@@ -106,7 +108,7 @@ def equally_good(results: Mapping[str, Results], name: str) -> Judgement:
                     made.append(Comparison(one, other, f"{stage}, depth {depth}", "the alternating scheme"))
         return made, asked
 
-    return _judged(
+    return _verdict(
         results, name, "EM and the alternating scheme perform equally well on test rows", pairs, mostly(TIED)
     )
 
@@ -160,17 +162,17 @@ NONE_LOWER = Rule(lambda tally: REFUTED if tally[LOWER] else CONFIRMED, (LOWER,)
 Pairs = Callable[[Results], tuple[list[Comparison], int]]
 
 
-def _judged(results: Mapping[str, Results], name: str, claim: str, pairs: Pairs, rule: Rule) -> Judgement:
+def _verdict(results: Mapping[str, Results], name: str, claim: str, pairs: Pairs, rule: Rule) -> Verdict:
     found = results.get(name)
     title = found.config.title if found else TITLES[name]
     made, asked = pairs(found) if found else ([], 0)
     if not made:
-        return Judgement(title, claim, OPEN, words="no cell that it needs has run")
+        return Verdict(title, claim, OPEN, words="no cell that it needs has run")
     tally = Tally.of(made)
     verdict = rule.verdict(tally)
-    verdict += "" if len(made) == asked else f", where judged ({len(made)} of {asked})"
+    verdict += "" if len(made) == asked else f", where tested ({len(made)} of {asked})"
     verdict += ", on part of the seeds" if tally.is_partial else ""
-    return Judgement(title, claim, verdict, tally, asked, _against(tally, rule))
+    return Verdict(title, claim, verdict, tally, asked, _against(tally, rule))
 
 
 def _against(tally: Tally, rule: Rule) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from experiments.methods import ALGORITHMS, BASELINES, NOTHING, RATE, Bounded
+from experiments.methods import ALGORITHMS, BASELINES, RATE, DEFAULT_BOUND, Bounded
 from experiments.standins import LOADERS
 
 FOLDER = Path(__file__).parent / "configs"
@@ -47,7 +47,7 @@ class Baselines:
         """List the candidates of a method. CO2 may also select ν by the gain at every leaf."""
         rates = self.rates if name == "non_greedy" else (RATE,)
         found = [Bounded(float(nu), float(rate)) for rate in rates for nu in self.nus]
-        return [*found, NOTHING] if name == "co2" else found
+        return [*found, DEFAULT_BOUND] if name == "co2" else found
 
     def seeds_at(self, depth: int) -> tuple[int, ...]:
         """Return the seeds of a depth."""

@@ -105,10 +105,10 @@ class Bounded(NamedTuple):
         return nu if self.rate == RATE else f"{nu}, rate {self.rate:g}"
 
 
-NOTHING = Bounded()
+DEFAULT_BOUND = Bounded()
 
 
-def baseline(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = NOTHING) -> CrispTreeClassifier:
+def baseline(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = DEFAULT_BOUND) -> CrispTreeClassifier:
     """Make a baseline with its own options; non-greedy training starts from the CO2 tree of its depth."""
     is_whole = name == "non_greedy"
     return CrispTreeClassifier.from_flat(

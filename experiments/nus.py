@@ -16,13 +16,13 @@ from experiments.trees import Grown, TimeCapReached, at_most, train_on
 Chosen = dict[int, Bounded | None]
 
 
-def count_choices(session: Session, baselines: Baselines) -> int:
+def count_trials(session: Session, baselines: Baselines) -> int:
     """Count the steps of progress of the selection."""
     names = [name for name in ("co2", "non_greedy") if name in baselines.methods]
     return sum(len(_depths(session, baselines, name)) * len(baselines.candidates(name)) for name in names)
 
 
-def choose_co2(session: Session, baselines: Baselines, along: Along) -> Chosen:
+def select_co2(session: Session, baselines: Baselines, along: Along) -> Chosen:
     """CO2's ν at every depth; None where the time cap came first."""
     trials = _Trials(session, baselines, "co2", _depths(session, baselines, "co2"), along)
     for one in trials.candidates:
@@ -38,7 +38,7 @@ def choose_co2(session: Session, baselines: Baselines, along: Along) -> Chosen:
     return trials.chosen()
 
 
-def choose_non_greedy(session: Session, baselines: Baselines, along: Along) -> Chosen:
+def select_non_greedy(session: Session, baselines: Baselines, along: Along) -> Chosen:
     """ν and step of non-greedy training from a CO2 tree of the same rows; None where the time cap came first."""
     trials = _Trials(session, baselines, "non_greedy", _depths(session, baselines, "non_greedy"), along)
 
@@ -68,7 +68,7 @@ def choose_non_greedy(session: Session, baselines: Baselines, along: Along) -> C
 
 
 def _depths(session: Session, baselines: Baselines, name: str) -> list[int]:
-    return [cell.depth for cell in session.choosing([name], baselines.seeds[:1])]
+    return [cell.depth for cell in session.selection_cells([name], baselines.seeds[:1])]
 
 
 class _Trials:
@@ -115,8 +115,8 @@ class _Trials:
         found = self.session.found(self.cell(depth), cells.SELECTION)
         if found is None or found["config"] != as_json(self._config(depth)):
             return {}
-        is_settled = found["status"] == cells.DONE or found["time_cap"] >= self.cap
-        return {nu: score for nu, score in found["validation_hard"].items() if is_settled or score is not None}
+        is_valid = found["status"] == cells.DONE or found["time_cap"] >= self.cap
+        return {nu: score for nu, score in found["validation_hard"].items() if is_valid or score is not None}
 
     def _config(self, depth: int) -> dict[str, Any]:
         model = methods.baseline(self.name, depth, self.baselines.epochs, self.seed)

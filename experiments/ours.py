@@ -20,7 +20,7 @@ def count(session: Session) -> int:
     names = _names(ours)
     total = len(session.wanted(names, ours.seeds)) if session.trains else 0
     if len(ours.epochs) > 1:
-        total += len(ours.epochs) * len(session.choosing(names, ours.choice_seeds))
+        total += len(ours.epochs) * len(session.selection_cells(names, ours.choice_seeds))
     return total
 
 
@@ -38,7 +38,7 @@ def _names(ours: Ours) -> list[str]:
 def _run(session: Session, ours: Ours, algorithm: str) -> None:
     names = [f"{stage}_{algorithm}" for stage in methods.STAGES]
     wanted = session.wanted(names, ours.seeds)
-    chosen = _choose(session, ours, algorithm, session.choosing(names, ours.choice_seeds))
+    chosen = _choose(session, ours, algorithm, session.selection_cells(names, ours.choice_seeds))
     for seed in ours.seeds if session.trains else ():
         for epochs in ours.epochs:
             mine = [cell for cell in wanted if cell.seed == seed and chosen[cell.method, cell.depth] == epochs]
@@ -51,7 +51,7 @@ def _finish(session: Session, algorithm: str, epochs: int, wanted: list[Cell]) -
     for cell in wanted:
         model = _model(cell, epochs)
         config = session.describe(model, grown_to=session.config.depths[-1])
-        if session.is_settled(cell, config):
+        if session.is_valid(cell, config):
             session.skip(cell)
             continue
         grown = grown or _grown(session, "all", algorithm, epochs, cell.seed)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.claims import ALL_HIGHER, OPEN, OURS, Judgement, label
+from experiments.claims import ALL_HIGHER, OPEN, OURS, Verdict, label
 from experiments.comparing import Comparison, Tally
 from experiments.methods import METHODS
 from experiments.table import Results, Summary
@@ -73,7 +73,7 @@ class Published:
             rows.append([label(method), *cells])
         return ["", *(found.config.title for found in columns)], rows
 
-    def judge(self, results: Mapping[str, Results]) -> list[Judgement]:
+    def evaluate_claims(self, results: Mapping[str, Results]) -> list[Verdict]:
         """Test the claims on test rows against the published values."""
         return [self._at_known_depths(found) for found in results.values() if self._of(found)] + [
             self._already_above(results[name], depth) for name, depth in SHALLOW.items() if name in results
@@ -82,16 +82,16 @@ class Published:
     def _of(self, found: Results) -> list[Value]:
         return [value for value in self.values if value.data == found.config.data]
 
-    def _at_known_depths(self, found: Results) -> Judgement:
+    def _at_known_depths(self, found: Results) -> Verdict:
         pairs = [
             Comparison(ours, value.summary, f"depth {depth}", f"{label(value.method)}, published")
             for value in self._of(found)
             for depth in value.depths
             if (ours := found.get(OURS, depth, "test_hard"))
         ]
-        return _judgement(found, "more accurate on test rows at the depths that are known", pairs)
+        return _make_verdict(found, "more accurate on test rows at the depths that are known", pairs)
 
-    def _already_above(self, found: Results, depth: int) -> Judgement:
+    def _already_above(self, found: Results, depth: int) -> Verdict:
         ours = found.get(OURS, depth, "test_hard")
         values = self._of(found) if ours else []
         pairs = [
@@ -99,12 +99,12 @@ class Published:
             for value in values
             if ours
         ]
-        return _judgement(found, f"depth {depth} is above every published value on test rows", pairs)
+        return _make_verdict(found, f"depth {depth} is above every published value on test rows", pairs)
 
 
-def _judgement(found: Results, claim: str, pairs: list[Comparison]) -> Judgement:
+def _make_verdict(found: Results, claim: str, pairs: list[Comparison]) -> Verdict:
     if not pairs:
-        return Judgement(found.config.title, claim, OPEN, words="no cell that it needs has run")
+        return Verdict(found.config.title, claim, OPEN, words="no cell that it needs has run")
     tally = Tally.of(pairs)
     words = "; ".join(map(str, pairs))
-    return Judgement(found.config.title, claim, ALL_HIGHER.verdict(tally), tally, len(pairs), words)
+    return Verdict(found.config.title, claim, ALL_HIGHER.verdict(tally), tally, len(pairs), words)

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments import claims, configs, provenance
-from experiments.claims import Judgement
+from experiments.claims import Verdict
 from experiments.comparing import RULE
 from experiments.figure import draw, save
 from experiments.methods import ALGORITHMS, METHODS
@@ -40,7 +40,7 @@ them says nothing of the published curves, which stand in a section of their own
 
 MADE_WORDS = """
 Rows made by the law that `experiments/standins.py` states, for those who have no files of SensIT or Protein. No claim
-of the paper is judged on them.
+of the paper is tested on them.
 """
 
 EARLIER_WORDS = f"""\
@@ -136,9 +136,9 @@ def claims_section(all_results: Sequence[Results]) -> str:
         "## The paper's claims against our re-implementations\n",
         f"{RULE}\n",
         "“At all depths” is confirmed where every comparison is higher and refuted where one is lower; in between ties "
-        f"keep it open. “Generally” and “equally” are judged as a share: at least {claims.SHARE:.0%} of the "
+        f"keep it open. “Generally” and “equally” are tested as a share: at least {claims.SHARE:.0%} of the "
         f"comparisons higher, or tied. Ours is {METHODS[claims.OURS].label}.\n",
-        judgements_table(claims.judge(by_name)),
+        verdicts_table(claims.evaluate_claims(by_name)),
         *(f"* {line}" for line in leads),
     ]
     return "\n".join(lines) + "\n"
@@ -158,15 +158,15 @@ def published_section(all_results: Sequence[Results]) -> str:
         "and prepared by their authors' own protocols, so a difference of a point says little.\n",
         f"{markdown(header, rows)}",
         "; ".join(sources) + ".\n",
-        judgements_table(published.judge(by_name)),
+        verdicts_table(published.evaluate_claims(by_name)),
     ]
     return "\n".join(lines)
 
 
-def judgements_table(judgements: Iterable[Judgement]) -> str:
+def verdicts_table(verdicts: Iterable[Verdict]) -> str:
     """Claims, verdicts, how many comparisons are higher, tied and lower, and which stand against the claim."""
     header = ["data set", "claim", "verdict", "higher", "tied", "lower", "beside it"]
-    rows = [[j.data, j.claim, f"**{j.verdict}**", *j.counts, j.words] for j in judgements]
+    rows = [[j.data, j.claim, f"**{j.verdict}**", *j.counts, j.words] for j in verdicts]
     return markdown(header, rows)
 
 

@@ -238,7 +238,7 @@ def verdict(store: Store) -> list[str]:
     rows = [*PAPER_ROWS, FIGURE_ROW]
     found = {row: [cell["test"]["same_leaf"] for cell in store.records(row=row)] for row in rows}
     own = next((row for row in PAPER_ROWS if found[row]), None)
-    words = "cannot be judged: no tree of the paper's protocol has been trained."
+    words = "cannot be tested: no tree of the paper's protocol has been trained."
     if own is not None:
         is_most = np.mean(found[own]) > 0.5
         seeds = len(found[own])

@@ -68,7 +68,7 @@ class Session:
         every = (Cell(name, depth, seed) for seed in seeds for depth in depths for name in names)
         return [cell for cell in every if self.filter.wants(cell)]
 
-    def choosing(self, names: Iterable[str], seeds: Iterable[int]) -> list[Cell]:
+    def selection_cells(self, names: Iterable[str], seeds: Iterable[int]) -> list[Cell]:
         """List the trials behind the cells: of all their seeds, or only of the requested ones."""
         asked = self.filter.seeds if not self.trains else None
         depths = [depth for depth in self.config.depths if self.filter.depths is None or depth in self.filter.depths]
@@ -88,9 +88,9 @@ class Session:
             **more,
         }
 
-    def is_settled(self, cell: Cell, config: dict[str, Any], time_cap: float | None = None) -> bool:
+    def is_valid(self, cell: Cell, config: dict[str, Any], time_cap: float | None = None) -> bool:
         """Return True if the cell's record is valid for this configuration."""
-        return cells.is_settled(self.found(cell), config, time_cap)
+        return cells.is_valid(self.found(cell), config, time_cap)
 
     def found(self, cell: Cell, kind: str = cells.CELL) -> Record | None:
         """Return the record of an earlier run."""

@@ -74,31 +74,31 @@ def test_a_baseline_with_one_seed_is_taken_to_spread_as_ours_does():
 
 
 def test_at_all_depths_needs_every_comparison():
-    judged = claims.at_all_depths({"mnist": results()}, "mnist")
-    assert judged.verdict == claims.CONFIRMED
-    assert judged.counts == ("6", "0", "0")
+    result = claims.at_all_depths({"mnist": results()}, "mnist")
+    assert result.verdict == claims.CONFIRMED
+    assert result.counts == ("6", "0", "0")
 
 
 def test_one_lower_depth_refutes_and_a_tie_does_neither():
     for theirs, verdict, outcome in ((0.98, claims.REFUTED, "lower"), (0.95, claims.NOT_REFUTED, "tied")):
-        judged = claims.at_all_depths({"mnist": results([(("co2", 8, 0), {"test": theirs})])}, "mnist")
-        assert judged.verdict == verdict
-        assert judged.tally[outcome] == 1
-        assert f"depth 8: 95.00 ± 1.41 against {100 * theirs:.2f} of CO2" in judged.words
+        result = claims.at_all_depths({"mnist": results([(("co2", 8, 0), {"test": theirs})])}, "mnist")
+        assert result.verdict == verdict
+        assert result.tally[outcome] == 1
+        assert f"depth 8: 95.00 ± 1.41 against {100 * theirs:.2f} of CO2" in result.words
 
 
 def test_a_missing_cell_is_no_confirmation():
     changes = [(("co2", 8, 0), {"test": None, "status": TIME_CAP}), (("oc1", 4, 0), None)]
-    judged = claims.at_all_depths({"mnist": results(changes)}, "mnist")
-    assert judged.verdict == "confirmed, where judged (4 of 6)"
+    result = claims.at_all_depths({"mnist": results(changes)}, "mnist")
+    assert result.verdict == "confirmed, where tested (4 of 6)"
     nothing = {"mnist": Results.of(config(), [])}
     for found in (nothing, {}):
-        assert {judgement.verdict for judgement in claims.judge(found)} == {claims.OPEN}
+        assert {each.verdict for each in claims.evaluate_claims(found)} == {claims.OPEN}
 
 
 def test_the_claims_on_sensit_and_protein_are_listed_where_nothing_has_run():
-    open_claims = [judgement for judgement in claims.judge({"mnist": results()}) if judgement.verdict == claims.OPEN]
-    assert {(judgement.data, judgement.claim.split(" with")[0]) for judgement in open_claims} >= {
+    open_claims = [each for each in claims.evaluate_claims({"mnist": results()}) if each.verdict == claims.OPEN]
+    assert {(each.data, each.claim.split(" with")[0]) for each in open_claims} >= {
         ("SensIT", "better than or on par"),
         ("Protein", "better than or on par"),
     }
@@ -110,17 +110,17 @@ def test_generally_is_a_share_of_the_comparisons():
         return {"mnist": results([(key, {"test": 0.5, "train": 0.999}) for key in keys])}
 
     assert claims.generally(with_better(1), "mnist").verdict == claims.CONFIRMED  # 5 of 6
-    judged = claims.generally(with_better(2), "mnist")
-    assert judged.verdict == claims.REFUTED  # 4 of 6
-    assert judged.counts == ("4", "0", "2")
+    result = claims.generally(with_better(2), "mnist")
+    assert result.verdict == claims.REFUTED  # 4 of 6
+    assert result.counts == ("4", "0", "2")
 
 
 def test_a_shallow_tree_is_held_against_the_baselines_best_depth():
     found = {"mnist": results()}
     assert claims.already_above(found, "mnist", 4).verdict == claims.CONFIRMED
-    judged = claims.already_above(found, "mnist", 2)
-    assert judged.verdict == claims.REFUTED
-    assert "depth 2: 80.00 ± 1.41 against 85.00 of OC1 at depth 8 (-5.00" in judged.words
+    result = claims.already_above(found, "mnist", 2)
+    assert result.verdict == claims.REFUTED
+    assert "depth 2: 80.00 ± 1.41 against 85.00 of OC1 at depth 8 (-5.00" in result.words
 
 
 def test_two_schemes_are_equal_where_most_comparisons_tie():
@@ -130,9 +130,9 @@ def test_two_schemes_are_equal_where_most_comparisons_tie():
         shifted = [(("finetuned_alternating", depth, seed), seed) for depth in depths for seed in (0, 1)]
         return {"mnist": results([(key, {"test": 0.6 + seed / 50}) for key, seed in shifted])}
 
-    judged = claims.equally_good(apart(8), "mnist")
-    assert judged.verdict == claims.CONFIRMED
-    assert judged.counts == ("1", "5", "0")
+    result = claims.equally_good(apart(8), "mnist")
+    assert result.verdict == claims.CONFIRMED
+    assert result.counts == ("1", "5", "0")
     assert claims.equally_good(apart(4, 8), "mnist").verdict == claims.REFUTED
 
 
@@ -147,7 +147,7 @@ def test_the_page_says_from_which_depth_on_ours_is_higher():
 def test_published_values_are_judged_apart_with_their_sources():
     published = Published.read()
     found = {"mnist": results(), "connect4": Results.of(config("connect4"), [])}
-    known, _, shallow, _ = published.judge(found)
+    known, _, shallow, _ = published.evaluate_claims(found)
     assert (known.data, known.verdict, known.counts) == ("MNIST", claims.CONFIRMED, ("1", "0", "0"))
     assert "of Axis-aligned, published" in known.words
     assert shallow.counts == ("1", "1", "0")  # 90.0 ± 1.4 against 85.59 and 90 ± 1
