@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from experiments.methods import ALGORITHMS, BASELINES, RATE, DEFAULT_BOUND, Bounded
+from experiments.methods import ALGORITHMS, BASELINES, DEFAULT_BOUND, RATE, Bounded
 from experiments.standins import LOADERS
 
 FOLDER = Path(__file__).parent / "configs"

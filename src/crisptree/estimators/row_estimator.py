@@ -319,20 +319,8 @@ class RowEstimator(RowParameters, TreeEstimator):
 
         return margin_report(self, X) if limits is None else margin_report(self, X, limits=limits)
 
-    def report(
-        self,
-        path: str | PathLike[str],
-        X: Any = None,
-        y: Any = None,
-        *,
-        feature_names: Sequence[str] | None = None,
-        class_names: Sequence[str] | None = None,
-        title: str | None = None,
-        max_samples: int = 800,
-        ids: Any = None,
-        target: str | None = None,
-    ) -> Path:
-        """Write an HTML report about the tree; see ``crisptree.report.write``.
+    def report(self, path: str | PathLike[str], X: Any = None, y: Any = None, **options: Any) -> Path:
+        """Write an HTML report about the tree; options are those of ``crisptree.report.write``.
 
         Examples
         --------
@@ -348,18 +336,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         check_is_fitted(self)
         from crisptree.report import write
 
-        return write(
-            self,
-            path,
-            X,
-            y,
-            feature_names=feature_names,
-            class_names=class_names,
-            title=title,
-            max_samples=max_samples,
-            ids=ids,
-            target=target,
-        )
+        return write(self, path, X, y, **options)
 
     def simplify(
         self,
