@@ -73,9 +73,9 @@ class Tree:
         node = torch.full((len(x),), 0 if self.structure.n_splits else -1, device=x.device)
         rows = torch.nonzero(node >= 0)[:, 0]
         while len(rows):
-            here = node[rows]
-            turns = goes_right(self.splits.at(x[rows] if len(rows) < len(x) else x, here))
-            node[rows] = torch.where(turns, right[here], left[here])
+            split = node[rows]
+            turns = goes_right(self.splits.at(x[rows] if len(rows) < len(x) else x, split))
+            node[rows] = torch.where(turns, right[split], left[split])
             rows = rows[node[rows] >= 0]
         return ~node
 

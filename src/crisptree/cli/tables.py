@@ -23,7 +23,7 @@ from crisptree.encoding.errors import TableError, counted, listed
 from crisptree.encoding.preprocessing import Preprocessing, RowEncoder, find_unknown_columns
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import encode_class_labels, read_labels, read_numbers, read_texts
-from crisptree.files import PIECE
+from crisptree.files import CHUNK_BYTES
 from crisptree.inspection.model_view import strip_encoder
 
 STDIN = Path("-")
@@ -69,7 +69,7 @@ def _copy_stdin(folder: Path) -> Path:
     n_bytes, limit, stream = 0, limits.current(), sys.stdin.buffer
     if sys.stdin.isatty():
         print("Reading the table from the keyboard; end it with the end-of-file key.", file=sys.stderr)
-    block = stream.read(PIECE)
+    block = stream.read(CHUNK_BYTES)
     ending = next((ending for magic, ending in MAGIC_BYTES.items() if block.startswith(magic)), "")
     path = folder / f"stdin{ending or ('.libsvm' if LIBSVM.match(block) else '.csv')}"
     with path.open("wb") as file:
@@ -80,7 +80,7 @@ def _copy_stdin(folder: Path) -> Path:
             except limits.LimitError as error:
                 raise TableError(f"stdin {error}") from None
             file.write(block)
-            block = stream.read(PIECE)
+            block = stream.read(CHUNK_BYTES)
     return path
 
 

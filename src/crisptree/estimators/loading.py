@@ -195,8 +195,8 @@ def _restore_target(model: Any, header: dict[str, Any]) -> int:
 def _check_target(model: Any, tree: CrispTree, path: str | PathLike[str]) -> None:
     """Check that leaves are those of the estimator's target, for regression with the units of y."""
     statistics = tree.statistics
-    wanted = "gaussians" if _is_regressor(model) else "classes"
-    if tree.target_name != wanted:
+    expected = "gaussians" if _is_regressor(model) else "classes"
+    if tree.target_name != expected:
         raise ModelFileError(
             f"{path} holds a {type(model).__name__} with leaves of {tree.target_name!r}, which cannot be."
         )
@@ -241,8 +241,8 @@ def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> 
     declared = cls.declared_parameters()
     before = {name: one.default if one.before is NEVER else one.before for name, one in declared.items()}
     try:
-        given = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
-        parameters = before | {name: value for name, value in given.items() if name in declared}
+        stored = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
+        parameters = before | {name: value for name, value in stored.items() if name in declared}
         if split is not None:
             parameters["split"] = split
         check_parameters(declared, parameters)

@@ -17,7 +17,7 @@ from crisptree.export.escaping import quote_sql as quote
 from crisptree.export.escaping import quote_sql_name as quote_name
 from crisptree.export.formats import EncodedRows, Predictions, find_format
 from crisptree.export.portable import (
-    LARGEST,
+    MAX_FLOAT32,
     ExportError,
     Portable,
     PortableTree,
@@ -306,7 +306,7 @@ def _goes_right(portable: Portable, tree: PortableTree, split: int, indent: str)
 def _threshold(portable: Portable, weight: npt.NDArray[np.float32], bias: np.float32) -> str:
     """Condition of a split on one feature, which decides exactly as the model's sum."""
     feature, value, larger_go_right = find_split_threshold(weight, bias)
-    if not weight.any() or value == -np.inf or value >= LARGEST:
+    if not weight.any() or value == -np.inf or value >= MAX_FLOAT32:
         above = value == -np.inf  # all rows are on one side
         return "1 = 1" if above == larger_go_right else "1 = 0"
     _, column = portable.input_of(feature)

@@ -37,7 +37,7 @@ KEY, DIGEST = "crisptree", "sha256"
 NO_DIGEST = "0" * 64
 """Placeholder of the checksum while that of the whole file is computed."""
 
-LABEL_CHARACTERS = 2**20
+MAX_LABEL_CHARACTERS = 2**20
 """Characters that the array of class labels may take beyond sixteen times those in the file."""
 
 MAX_CHANNELS = 2**31 - 1
@@ -136,7 +136,7 @@ def _read(path: str | PathLike[str], data: bytes, known: Collection[str]) -> Mod
 
 def check_labels(labels: Sequence[str]) -> None:
     """Reject labels of very different lengths: an array of strings takes as much for every label as for the longest."""
-    if len(labels) * max(map(len, labels)) > LABEL_CHARACTERS + 16 * sum(map(len, labels)):
+    if len(labels) * max(map(len, labels)) > MAX_LABEL_CHARACTERS + 16 * sum(map(len, labels)):
         raise ModelFileError("the class labels of a model file must not differ so much in length.")
 
 

@@ -168,11 +168,11 @@ class CheckedArrays:
         array = self.arrays.get(name)
         if array is None:
             raise ModelFileError(f"the section {self.section!r} lacks the array {name!r}.")
-        wanted = array.ndim if dimensions is None else dimensions
-        if array.dtype != dtype or array.ndim != wanted:
+        n_dimensions = array.ndim if dimensions is None else dimensions
+        if array.dtype != dtype or array.ndim != n_dimensions:
             raise ModelFileError(
-                f"{name!r} of the section {self.section!r} must have type {np.dtype(dtype)} and {wanted} dimensions; "
-                f"it has {array.dtype} and {array.ndim}."
+                f"{name!r} of the section {self.section!r} must have type {np.dtype(dtype)} and {n_dimensions} "
+                f"dimensions; it has {array.dtype} and {array.ndim}."
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ModelFileError(f"{name!r} of the section {self.section!r} holds values that are not finite.")
