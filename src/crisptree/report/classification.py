@@ -365,7 +365,7 @@ def make_subtitle(view: ModelView, values: dict[str, Any]) -> str:
         f"{summary['training_rows']:,.10g} training rows" if summary["training_rows"] else "training rows not counted",
     ]
     if summary["rows"] is not None:
-        parts.append(f"{summary['rows']:,} rows on_rows with this report")
+        parts.append(f"{summary['rows']:,} rows given with this report")
     return " · ".join(parts)
 
 
@@ -381,7 +381,7 @@ def make_cards(values: dict[str, Any]) -> list[dict[str, Any]]:
     """Make label, value and explanation of each of the figures at the top."""
     summary, baseline = values["summary"], values["baseline"]
     majority = baseline["training"] if baseline["given"] is None else baseline["given"]
-    rows = f"of {summary['rows']:,} on_rows rows" if summary["hard"] is not None else "no rows with classes given"
+    rows = f"of {summary['rows']:,} given rows" if summary["hard"] is not None else "no rows with classes given"
     splits, path = summary["splits"], summary["path"]
     share = f"{100 * path / splits:.3g} %" if splits else "none"
     unknown = "–" if summary["hard"] is None else "infinite"  # a true class had probability 0

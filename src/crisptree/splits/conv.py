@@ -28,8 +28,8 @@ class ConvNet(nn.Module):
         if len(input_shape) != 3 or min(input_shape[1:]) < MIN_IMAGE_SIDE:
             raise ValueError(
                 f"split='conv' needs images of at least {MIN_IMAGE_SIDE} × {MIN_IMAGE_SIDE} pixels; got the input "
-                f"shape {input_shape}. Set image_shape to (height, width) or (height, width, channels); to a segmenter, "
-                "its window is the image."
+                f"shape {input_shape}. Set image_shape to (height, width) or (height, width, channels). For a "
+                "segmenter, its window is the image."
             )
         channels, height, width = input_shape
         rest = 6 * _after_two_stages(height) * _after_two_stages(width)
