@@ -1,4 +1,4 @@
-"""Rows that are read in batches, pass after pass."""
+"""Rows that are read in batches, in several passes."""
 
 import subprocess
 import sys
