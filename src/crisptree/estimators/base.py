@@ -202,7 +202,7 @@ class TreeEstimator(Estimator):
         trees = read([TREE, *([GREEDY] if GREEDY in file.sections else [])])
         self.tree_, self.greedy_tree_ = trees[TREE], trees.get(GREEDY, trees[TREE])
         if self.greedy_tree_.n_features != self.tree_.n_features:
-            raise ModelFileError(f"{file.path} holds two trees for rows of different widths, which cannot be.")
+            raise ModelFileError(f"{file.path} holds two trees for rows of different widths, which is invalid.")
         return self.tree_
 
     @property

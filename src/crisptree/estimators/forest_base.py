@@ -241,18 +241,18 @@ class ForestEstimator(Estimator):
         numbers = [header.get(name) for name in ("trees", "seed", "rows")]
         if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in numbers):
             raise ModelFileError(
-                f"{file.path} must say how many trees, which seed and how many rows; it says {numbers}."
+                f"{file.path} must store the number of trees, the seed and the number of rows; it stores {numbers}."
             )
         n_trees, self.seed_, self.n_rows_ = (int(one or 0) for one in numbers)
         if not 0 < n_trees <= MAX_TREES:
-            raise ModelFileError(f"{file.path} must hold 1 to {MAX_TREES:,} trees; it says {n_trees:,}.")
+            raise ModelFileError(f"{file.path} must hold 1 to {MAX_TREES:,} trees; it stores {n_trees:,}.")
         self.forest_ = CrispForest.of(list(read(f"{MEMBER}_{number}" for number in range(n_trees)).values()))
         if any(tree.n_features != self.forest_.n_features for tree in self.forest_):
-            raise ModelFileError(f"{file.path} holds trees for rows of different widths, which cannot be.")
+            raise ModelFileError(f"{file.path} holds trees for rows of different widths, which is invalid.")
         score = header.get("oob_score")
         if score is not None:
             if not isinstance(score, float | int) or isinstance(score, bool) or not math.isfinite(score):
-                raise ModelFileError(f"{file.path} must say a finite score out of the bag; it says {score!r}.")
+                raise ModelFileError(f"{file.path} must store a finite out-of-bag score; it stores {score!r}.")
             self.oob_score_ = float(score)
         return self.forest_.trees[0]
 

@@ -185,7 +185,7 @@ def _restore_target(model: Any, header: dict[str, Any]) -> int:
     if _is_regressor(model):
         n_outputs = header.get("outputs")
         if not isinstance(n_outputs, int) or isinstance(n_outputs, bool) or not 0 < n_outputs <= MAX_OUTPUTS:
-            raise ModelFileError(f"the model file must say how many numbers a row has; it says {n_outputs!r}.")
+            raise ModelFileError(f"the model file must store the number of outputs; it stores {n_outputs!r}.")
         model.n_outputs_ = n_outputs
         return 2 * n_outputs
     model.classes_ = _labels_from_json(header.get("classes"))
@@ -198,7 +198,7 @@ def _check_target(model: Any, tree: CrispTree, path: str | PathLike[str]) -> Non
     expected = "gaussians" if _is_regressor(model) else "classes"
     if tree.target_name != expected:
         raise ModelFileError(
-            f"{path} holds a {type(model).__name__} with leaves of {tree.target_name!r}, which cannot be."
+            f"{path} holds a {type(model).__name__} with leaves of {tree.target_name!r}, which is invalid."
         )
     if _is_regressor(model):
         center, unit = statistics.y_center, statistics.y_unit
@@ -208,7 +208,7 @@ def _check_target(model: Any, tree: CrispTree, path: str | PathLike[str]) -> Non
             or len(unit) != model.n_outputs_
             or not np.all((unit >= 0) & (unit <= MAX_VALUE) & (np.abs(center) <= MAX_VALUE))
         ):
-            raise ModelFileError(f"{path} must say in which units the {model.n_outputs_} outputs are; it does not.")
+            raise ModelFileError(f"{path} must store the units of the {model.n_outputs_} outputs; it does not.")
     if not _is_bounded(tree):
         raise ModelFileError(
             f"{path} must hold leaves whose predictions are finite; its values are so large that they overflow."
@@ -247,7 +247,7 @@ def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> 
             parameters["split"] = split
         check_parameters(declared, parameters)
     except (AttributeError, ValueError, TypeError, KeyError, OverflowError) as error:
-        raise ModelFileError(f"the model file holds a parameter that cannot be: {error}") from error
+        raise ModelFileError(f"the model file holds an invalid parameter: {error}") from error
     return cls.from_flat(**parameters)
 
 
@@ -295,9 +295,7 @@ def read_image_shape(file: ModelFile, tree: CrispTree, default: Any = None) -> t
         shape = None if sides is None else tuple(int(side) for side in sides)
         check_image_shape(shape, tree.n_features)
     except ValueError as error:
-        raise ModelFileError(
-            f"the model file says of what shape its images are, and that cannot be: {error}"
-        ) from error
+        raise ModelFileError(f"the model file stores an invalid image shape: {error}") from error
     return shape
 
 

@@ -118,10 +118,10 @@ class PixelEstimator(PixelParameters, TreeEstimator):
         self.channels_, self.earlier_trees_ = channels, []
         for tree in read(f"{STAGE}_{number}" for number in range(self.stages - 1)).values():
             if tree.n_features != self._view(seen_channels(self)).n_features:
-                raise ModelFileError(f"{file.path} holds a stage that looks at other windows than its parameters say.")
+                raise ModelFileError(f"{file.path} holds a stage with other windows than its parameters.")
             self.earlier_trees_.append(tree)
         if read_image_shape(file, self.tree_) != self._view(seen_channels(self)).image_shape:
-            raise ModelFileError(f"{file.path} holds a tree that looks at other windows than its parameters say.")
+            raise ModelFileError(f"{file.path} holds a tree with other windows than its parameters.")
         self.looks_at_ = self._looks_at()
         return self.tree_
 

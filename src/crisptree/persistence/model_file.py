@@ -143,7 +143,7 @@ def check_labels(labels: Sequence[str]) -> None:
 def check_channels(channels: object, path: str | PathLike[str]) -> None:
     """Reject a number of image channels that is neither None nor a positive integer."""
     if channels is not None and not (isinstance(channels, int) and 0 < channels <= MAX_CHANNELS):
-        raise ModelFileError(f"{path} must say how many channels its images have; it says {channels!r}.")
+        raise ModelFileError(f"{path} must store the number of channels; it stores {channels!r}.")
 
 
 def _check_header(length: int, size: int) -> None:

@@ -139,13 +139,13 @@ def _seed(before: Section, folder: Any) -> int:
     of = before.content.get("of")
     text = of.get("random_state") if isinstance(of, dict) else None
     if not isinstance(text, str) or not text.isascii() or not text.isdigit() or int(text) >= 2**32:
-        raise CheckpointError(f"the checkpoint {folder} is damaged: it does not say its seed.")
+        raise CheckpointError(f"the checkpoint {folder} is damaged: it lacks its seed.")
     return int(text)
 
 
 def _check_same(before: Any, here: Mapping[str, str], folder: Any) -> None:
     if not isinstance(before, dict):
-        raise CheckpointError(f"the checkpoint {folder} is damaged: it does not say what it is of.")
+        raise CheckpointError(f"the checkpoint {folder} is damaged: it lacks its fingerprint.")
     names = [name for name in (*here, *before) if before.get(name) != here.get(name)]
     if names:
         differences = ", ".join(sorted({name if name in here else "others" for name in names}))
