@@ -220,7 +220,7 @@ HOSTILE = {
     ),
     "a module whose name is a list": (
         set_header("sections", "estimator", "module", value={"name": [], "input_shape": [5]}),
-        "what its split modules are",
+        "describe its split modules",
     ),
     "two trees of different widths": (
         lambda header, arrays: [
@@ -232,7 +232,7 @@ HOSTILE = {
         ],
         "two trees for rows of different widths",
     ),
-    "a senseless module": (set_header("sections", "estimator", "module", value=7), "what its split modules are"),
+    "a senseless module": (set_header("sections", "estimator", "module", value=7), "describe its split modules"),
 }
 
 
