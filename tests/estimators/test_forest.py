@@ -386,7 +386,11 @@ def test_a_file_that_says_other_trees_than_it_holds_is_refused(tmp_path, forest)
 
     path = tmp_path / "forest.crisp"
     forest.save(path)
-    for trees, words in ((7, "section 'member_6' is missing"), (0, "must hold 1 to 10,000 trees"), ("a", "the number of trees")):
+    for trees, words in (
+        (7, "section 'member_6' is missing"),
+        (0, "must hold 1 to 10,000 trees"),
+        ("a", "number of trees"),
+    ):
         sections = dict(read(path, KNOWN).sections)
         sections["estimator"].content["trees"] = trees
         write(tmp_path / "other.crisp", sections)
