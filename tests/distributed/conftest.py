@@ -1,4 +1,4 @@
-"""Process groups: of this process alone, and of some that torchrun starts."""
+"""Process groups of this process and of those that torchrun starts."""
 
 import json
 import os

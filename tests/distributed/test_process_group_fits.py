@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.distributed.cases import CASES, digest, fitted, rows
+from tests.distributed.cases import CASES, digest, fit_case, rows
 from tests.distributed.conftest import ROOT
 
 
@@ -20,7 +20,7 @@ def two(torchrun):
 
 @pytest.mark.parametrize("name", CASES)
 def test_two_processes_train_the_tree_of_one_bit_for_bit(name, two, group_of_one):
-    assert {found[name] for found in two} == {digest(fitted(name))}
+    assert {found[name] for found in two} == {digest(fit_case(name))}
 
 
 ERRORS = {

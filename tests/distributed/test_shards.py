@@ -27,7 +27,7 @@ from crisptree.splits import kind_of
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
 from crisptree.tree import Tree
-from tests.distributed.cases import PLAIN, QUICK, digest, fitted, rows
+from tests.distributed.cases import PLAIN, QUICK, digest, fit_case, rows
 
 pytestmark = pytest.mark.usefixtures("group_of_one")
 
@@ -195,7 +195,7 @@ def test_a_callback_stops_a_distributed_fit_and_keeps_the_tree():
 
 
 def test_a_distributed_fit_stops_early_and_accepts_fractions():
-    model = fitted("stopped early, fractions")
+    model = fit_case("stopped early, fractions")
     scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
     assert len(scores) == model.best_iteration_ + 2 < 12
     X, _, _ = rows("stopped early, fractions")
@@ -241,7 +241,7 @@ def test_a_class_without_weight_is_dropped_in_a_distributed_fit():
 
 
 def test_the_number_of_shards_is_part_of_the_model():
-    assert digest(fitted("level by level")) != digest(fitted("level by level", shards=5))
+    assert digest(fit_case("level by level")) != digest(fit_case("level by level", shards=5))
 
 
 @pytest.fixture
@@ -258,20 +258,20 @@ def talkative(monkeypatch):
 
 def test_collectives_return_objects_unchanged(talkative, tmp_path):
     given = {"checkpoint": tmp_path / "folder", "resume": True}
-    spoken = digest(fitted("weights and early stopping", **given))
-    assert digest(fitted("weights and early stopping", **given)) == spoken
+    spoken = digest(fit_case("weights and early stopping", **given))
+    assert digest(fit_case("weights and early stopping", **given)) == spoken
 
 
 def test_a_group_of_one_does_not_communicate(talkative, monkeypatch):
-    spoken = digest(fitted("best first, em"))
+    spoken = digest(fit_case("best first, em"))
     monkeypatch.undo()
-    assert digest(fitted("best first, em")) == spoken
+    assert digest(fit_case("best first, em")) == spoken
 
 
 def test_a_checkpoint_of_other_shards_is_refused(tmp_path):
-    fitted("level by level", checkpoint=tmp_path / "folder")
+    fit_case("level by level", checkpoint=tmp_path / "folder")
     with pytest.raises(CheckpointError, match="differs in rows, shards"):
-        fitted("level by level", shards=4, checkpoint=tmp_path / "folder", resume=True)
+        fit_case("level by level", shards=4, checkpoint=tmp_path / "folder", resume=True)
 
 
 def test_a_large_distributed_tree_is_finetuned_from_the_top(monkeypatch):
