@@ -184,14 +184,14 @@ def read_predictions(portable: Portable, cursor: Any, note: str) -> Predictions:
     return Predictions.of(leaves, outputs, labels, portable.classes, (note,))
 
 
-def fill_table(database: Any, portable: Portable, rows: EncodedRows, table: str = "rows") -> None:
-    """Create a table with the columns of rows, and their numbers so that results can be sorted."""
+def fill_table(database: Any, portable: Portable, rows: EncodedRows) -> None:
+    """Create the table "rows" with the columns of rows, and their numbers so that results can be sorted."""
     types = {"number": "DOUBLE PRECISION", "boolean": "BOOLEAN", "category": "VARCHAR"}
     columns = [f"{quote_name(column.name)} {types[column.kind]}" for column in portable.inputs]
-    database.execute(f"CREATE TABLE {quote_name(table)} ({', '.join([*columns, f'{ROW} INTEGER'])})")
+    database.execute(f"CREATE TABLE rows ({', '.join([*columns, f'{ROW} INTEGER'])})")
     values = zip(*(rows.columns[column.name] for column in portable.inputs), range(len(rows)), strict=True)
     holders = ", ".join("?" * (len(columns) + 1))
-    database.executemany(f"INSERT INTO {quote_name(table)} VALUES ({holders})", list(values))
+    database.executemany(f"INSERT INTO rows VALUES ({holders})", list(values))
 
 
 def _check_names(portable: Portable, table: str) -> None:
