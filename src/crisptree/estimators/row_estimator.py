@@ -106,7 +106,7 @@ class RowEstimator(RowParameters, TreeEstimator):
             uninterrupted fit. Data, parameters and versions must be the same.
         shards : int, default=8
             In a process group only: number of parts of all rows. The tree depends on it, but not on the number of
-            processes, which must not be larger.
+            processes, which should not be larger.
         """
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
         data, encoded_by = split_encoded(X)
