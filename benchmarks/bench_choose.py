@@ -73,20 +73,20 @@ def crisp_cost(model: CrispTreeClassifier, X: np.ndarray) -> tuple[float, int]:
 
 
 def tree_cost(model: DecisionTreeClassifier, X: np.ndarray) -> tuple[float, int]:
-    """A split keeps its feature and its threshold, a leaf its table."""
+    """Count the values of a tree: feature and threshold per split, a table per leaf."""
     inner = int((model.tree_.children_left >= 0).sum())
     leaves = model.get_n_leaves()
     return model.decision_path(X).sum() / len(X) - 1, 2 * inner + leaves * len(model.classes_)
 
 
 def forest_cost(model: RandomForestClassifier, X: np.ndarray) -> tuple[float, int]:
-    """All trees are asked."""
+    """Sum the costs of all trees."""
     costs = [tree_cost(tree, X) for tree in model.estimators_]
     return sum(splits for splits, _ in costs), sum(size for _, size in costs)
 
 
 def boosting_cost(model: HistGradientBoostingClassifier, X: np.ndarray) -> tuple[float, int]:
-    """All trees of all rounds; paths are counted on the training rows, which the nodes remember."""
+    """Sum the costs of all trees of all rounds; paths are counted on the training rows."""
     trees = [tree.nodes for stage in model._predictors for tree in stage]
     splits, size = 0.0, 0
     for nodes in trees:
@@ -97,7 +97,7 @@ def boosting_cost(model: HistGradientBoostingClassifier, X: np.ndarray) -> tuple
 
 
 def linear_cost(model: Any, X: np.ndarray) -> tuple[float, int]:
-    """No splits; the scaling can be folded into the coefficients."""
+    """Count coefficients; there are no splits, and the scaling can be folded in."""
     return 0.0, model[-1].coef_.size + model[-1].intercept_.size
 
 
@@ -148,13 +148,13 @@ def measure(name: str, X: np.ndarray, y: np.ndarray) -> dict[str, dict[str, list
 
 
 def times(result: dict[str, list[float]], yardstick: dict[str, list[float]], key: str) -> str:
-    """The median over folds of the ratio to the yardstick in the same fold."""
+    """Compute the median over folds of the ratio to the reference in the same fold."""
     ratio = float(np.median(np.array(result[key]) / np.array(yardstick[key])))
     return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
 
 
 def section(name: str, results: dict[str, dict[str, list[float]]]) -> str:
-    """A heading, a sentence and a table for one data set."""
+    """Write a heading, a sentence and a table for one data set."""
     X, y = DATA[name].load()
     lines = [
         [

@@ -1,4 +1,4 @@
-"""Whether training and prediction are as fast as at an earlier commit: both built, and run in turn.
+"""Speed of training and prediction compared with an earlier commit: both built, and run in turn.
 
     python benchmarks/bench_commits.py COMMIT
 
@@ -67,7 +67,7 @@ def timed(work: Any, repeats: int = 1) -> float:
 
 
 def measured() -> dict[str, float]:
-    """All cases with the version that can be imported here."""
+    """Time all cases with the version that can be imported here."""
     from crisptree import CrispTreeClassifier
 
     X, y = rows()
@@ -85,7 +85,7 @@ def measured() -> dict[str, float]:
 
 
 def built(commit: str | None, home: Path) -> Path:
-    """A folder from which that version, or the working tree, can be imported."""
+    """Build that version, or the working tree, in a folder from which it can be imported."""
     source = TOP
     if commit is not None:
         source = home / "source"

@@ -1,4 +1,4 @@
-"""The defaults beside the two models that they contain: a tree of thresholds and a linear model, both tuned.
+"""The defaults compared with the two models that they contain, a tree of thresholds and a linear model, both tuned.
 
 python benchmarks/bench_contained.py                # the sets that the defaults were developed on
 python benchmarks/bench_contained.py --further      # sets that took no part in that
@@ -54,7 +54,7 @@ def linear(seed: int) -> Any:
 
 
 def fold(name: str, number: int) -> dict[str, float]:
-    """All models on one fold."""
+    """Score all models on one fold."""
     warnings.simplefilter("ignore")
     X, y = (DATA | FURTHER)[name].load()
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
@@ -78,7 +78,7 @@ def fold(name: str, number: int) -> dict[str, float]:
 
 
 def measured(names: list[str], jobs: int) -> dict[str, dict[str, np.ndarray]]:
-    """Every figure of every set, one entry per fold."""
+    """Compute every metric of every set, one entry per fold."""
     tasks = [(name, number) for name in names for number in range(FOLDS)]
     CrispTreeClassifier(training=TrainingOptions(epochs=1, finetune_epochs=1), max_depth=1, **PLAIN).fit(
         np.eye(4), [0, 1, 0, 1]

@@ -1,4 +1,4 @@
-"""What deep trees cost while they are soft: whole fits of depth 16 against depth 4, and how well they predict.
+"""Cost and accuracy of deep trees: whole fits of depth 16 against depth 4.
 
     CRISPTREE_DATA=/folder/with/connect4 python benchmarks/bench_deep.py [seeds] [rows] [ways whose name has this]
 

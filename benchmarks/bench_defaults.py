@@ -1,4 +1,4 @@
-"""How the numbers of plain training were chosen: four-fold cross-validation on small data sets of scikit-learn.
+"""Selection of the default training options: four-fold cross-validation on small data sets of scikit-learn.
 
 python benchmarks/bench_defaults.py
 """

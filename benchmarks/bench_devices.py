@@ -1,4 +1,4 @@
-"""Where a fit of hyperplanes is sooner done: the CPU with one thread, or CUDA; its first fit of a process beside it.
+"""Time of a fit of hyperplanes on one CPU thread and on CUDA, with the first fit of a process beside it.
 
     python benchmarks/bench_devices.py
 

@@ -1,4 +1,4 @@
-"""A forest distilled into one tree: which labels, how many copies, and what is won. Hard routing.
+"""Distillation of a forest into one tree: labels, copies and accuracy. Hard routing.
 
 python benchmarks/bench_distill.py > tables.md                # with a forest of scikit-learn's
 python benchmarks/bench_distill.py --connect4 > table.md       # with ten bagged trees of our own; needs CRISPTREE_DATA

@@ -1,9 +1,9 @@
-"""What exports cost and how far they agree: C99 and ONNX of a tree of MNIST at depth 8, whole and simplified.
+"""Size, speed and agreement of exports: C99 and ONNX of a tree of MNIST at depth 8, whole and simplified.
 
     CRISPTREE_DATA=/folder/with/mnist.npz python benchmarks/bench_export.py
 
 Writes docs/results/export.md. The models are trained first (see ``models``; many minutes on one core) and kept in
-build/bench_export. arm-none-eabi-gcc and skl2onnx (pip install --group rivals) take part where they are
+build/bench_export. arm-none-eabi-gcc and skl2onnx (pip install --group baselines) take part where they are
 installed; one thread everywhere.
 """
 
@@ -89,14 +89,14 @@ def models() -> dict[str, Any]:
 
 
 def fitting(model: Any) -> Any:
-    """The model pruned as little as makes its int8 header fit."""
+    """Prune the model as little as makes its int8 header fit."""
     alphas = model.ccp_path().alphas
     place = bisect_left(alphas, True, key=lambda alpha: flash(model.prune(alpha)) <= FLASH)
     return model.prune(alphas[place])
 
 
 def kept(name: str, make: Callable[[], Any]) -> Any:
-    """A model from its file; made first where there is none."""
+    """Load a model from its file, which is made first if it does not exist."""
     KEPT.mkdir(parents=True, exist_ok=True)
     file = KEPT / f"{name}.crisp"
     if not file.exists():
@@ -112,7 +112,7 @@ def flash(model: Any) -> int:
 
 
 def timed_program(text: str, X: Any, folder: Path) -> Callable[[], Any]:
-    """A call that predicts the next ``AT_ONCE`` rows by the header, compiled for any machine of this kind."""
+    """Return a call that predicts the next ``AT_ONCE`` rows by the compiled header."""
     header = ParsedHeader.of(text)
     (folder / "model.h").write_text(text)
     ask = ASK.format(type=header.row_type, name=header.name, width=X.shape[1])
@@ -174,7 +174,7 @@ def c_lines(trees: dict[str, Any], X: Any, y: Any) -> list[list[str]]:
 
 
 def runner(written: bytes) -> Callable[[Any], Any]:
-    """A call that asks a graph for rows."""
+    """Return a call that runs a graph on rows."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -205,7 +205,7 @@ def onnx_lines(trees: dict[str, Any], X: Any) -> list[list[str]]:
         said[name] = ("", "", f"{len(written):,}")
         calls[name] = runner(written)
     except ImportError:
-        print("skl2onnx is not installed (pip install --group rivals); its forest is left out")
+        print("skl2onnx is not installed (pip install --group baselines); its forest is left out")
     one = medians({name: lambda call=call: call(X[:1]) for name, call in calls.items()}, rounds=20, repeat=20)
     many = medians({name: lambda call=call: call(X) for name, call in calls.items()}, rounds=3)
     return [
@@ -221,7 +221,7 @@ def onnx_lines(trees: dict[str, Any], X: Any) -> list[list[str]]:
 
 
 def deep_line(model: Any, X: Any) -> str:
-    """One row through a tree of many splits, made by chance."""
+    """Time one row through a random tree of many splits."""
     rng, portable = np.random.default_rng(0), Portable.of(model)
     structure = TreeStructure.balanced(DEEP)
     weight = rng.normal(size=(structure.n_splits, X.shape[1])).astype(np.float32)

@@ -1,4 +1,4 @@
-"""How fast training is: against a plain transcription of the paper, against the memory, and as the tree grows.
+"""Speed of training: against a plain transcription of the paper, against memory bandwidth, and by tree size.
 
     CRISPTREE_DATA=/folder/with/mnist.npz make bench-fit
 
@@ -111,7 +111,7 @@ def scores(model: CrispTreeClassifier, X: np.ndarray, y: np.ndarray) -> str:
 
 
 def by_depth(X: np.ndarray, y: np.ndarray) -> None:
-    """The last epochs of the paper's protocol, when most rows have made up their minds."""
+    """Time the last epochs of the paper's protocol, when most rows have one dominant path."""
     lines, first = [], None
     for depth in (8, 12, 16):
         clock = Clock()
@@ -139,7 +139,7 @@ def ceilings(device: str) -> tuple[float, float]:
 
 
 def floors(X: np.ndarray, y: np.ndarray, device: str) -> None:
-    """What an epoch must move and compute at least, over the ceilings, and how near it comes."""
+    """Compare an epoch with the lower bounds of its memory traffic and arithmetic."""
     bytes_per_second, flops = ceilings(device)
     clock, pairs = Clock(), Pairs()
     with pairs:
@@ -184,7 +184,7 @@ class Pairs:
 
 
 def growth_of_time() -> None:
-    """How the time of a whole fit grows with each size of the problem."""
+    """Measure how the time of a fit grows with each size of the problem."""
     base = {"rows": 40_000, "features": 100, "depth": 4, "classes": 5}
 
     def seconds(rows: int, features: int, depth: int, classes: int) -> float:

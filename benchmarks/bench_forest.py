@@ -1,4 +1,4 @@
-"""Crisp forests: accuracy beside a random forest and boosting, time of training and of prediction, what settings do.
+"""Forests: accuracy compared with a random forest and boosting, times of training and prediction, effect of options.
 
 CRISPTREE_DATA=/folder python benchmarks/bench_forest.py accuracy --out FOLDER --sets large --device cuda
 CRISPTREE_DATA=/folder python benchmarks/bench_forest.py accuracy --out FOLDER --sets small --jobs 2
@@ -38,7 +38,7 @@ CPU_ROWS = 3000
 
 LARGE = {"MNIST": load_mnist, "Fashion-MNIST": load_fashion_mnist, "Connect-4": load_connect4}
 TARGETS = {"MNIST": 97.9, "Fashion-MNIST": 89.8, "Connect-4": 85.0, "digits": 98.0}
-RIVALS: dict[str, Callable[[int], Any]] = {
+BASELINES: dict[str, Callable[[int], Any]] = {
     "random forest, 100 trees": lambda seed: RandomForestClassifier(100, n_jobs=1, random_state=seed),
     "hist gradient boosting": lambda seed: HistGradientBoostingClassifier(random_state=seed),
 }
@@ -125,7 +125,7 @@ def forest_line(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_
 
 
 def accuracy_of(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
-    """All lines of one model, set and seed; seeds of the small sets are folds."""
+    """Compute all lines of one model, set and seed; seeds of the small sets are folds."""
     name, kind, seed, device = task
     if name in DATA:
         X, y, X_test, y_test = next(rest for number, *rest in folds_of(name) if number == seed)
@@ -136,7 +136,7 @@ def accuracy_of(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
     )
     if name in DATA or name == "digits":
         ours.set_params(n_jobs=1)
-    model = ours if kind == "crisp forest" else RIVALS[kind](seed)
+    model = ours if kind == "crisp forest" else BASELINES[kind](seed)
     if name in LARGE and kind != "crisp forest":
         model.set_params(**({"n_jobs": -1} if "n_jobs" in model.get_params() else {}))
     with warnings.catch_warnings():
@@ -145,7 +145,7 @@ def accuracy_of(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
 
 
 def tuned(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
-    """One setting on a fifth of the training rows, which the others did not see."""
+    """Score one setting on a held-out fifth of the training rows."""
     name, setting, seed, device = task
     if name in DATA:
         X, y = DATA[name].load()
@@ -159,7 +159,7 @@ def tuned(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
 
 
 def run_all(results: Results, work: Callable[[Any], list[Any]], tasks: list[Any], key: str, jobs: int) -> None:
-    """Every task that is not in the results yet, in some processes of one thread each; written down as they end."""
+    """Run every missing task in processes of one thread each, and write results as they end."""
     missing = [task for task in tasks if not results.has(set=task[0], seed=task[2], **{key: task[1]})]
     if jobs == 1:
         for task in missing:
@@ -173,7 +173,7 @@ def run_all(results: Results, work: Callable[[Any], list[Any]], tasks: list[Any]
 
 
 def accuracy(results: Results, sets: list[str], seeds: int, device: str, jobs: int) -> None:
-    kinds = ["crisp forest", *RIVALS]
+    kinds = ["crisp forest", *BASELINES]
     tasks = []
     for name in sets:
         numbers = range(FOLDS) if name in DATA else range(seeds)
@@ -189,7 +189,7 @@ def time_of_fit(model: Any, X: np.ndarray, y: np.ndarray, weight: np.ndarray | N
 
 
 def speed(results: Results, sets: list[str], device: str) -> None:
-    """A forest against as many fits one after the other, with the same parameters; prediction against a random one."""
+    """Compare a forest with as many fits in sequence, and its prediction with that of a random forest."""
     for name in [name for name in sets if name in LARGE]:
         if results.has(what="training", set=name, device=device):
             continue
@@ -229,9 +229,9 @@ def speed(results: Results, sets: list[str], device: str) -> None:
 
 def prediction(results: Results, forest: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> None:
     many = np.ascontiguousarray(X_test[np.arange(10_000) % len(X_test)], dtype=np.float32)
-    rival = RandomForestClassifier(100, n_jobs=-1, random_state=0).fit(X, y)
+    baseline = RandomForestClassifier(100, n_jobs=-1, random_state=0).fit(X, y)
     one = many[:1]
-    seconds = medians({"crisp": lambda: forest.predict(many), "random": lambda: rival.predict(many)}, rounds=5)
+    seconds = medians({"crisp": lambda: forest.predict(many), "random": lambda: baseline.predict(many)}, rounds=5)
     single = medians({"one": lambda: forest.predict(one)}, rounds=25, repeat=20)
     results.add(
         what="prediction",
@@ -243,14 +243,14 @@ def prediction(results: Results, forest: Any, X: np.ndarray, y: np.ndarray, X_te
 
 
 def page(folder: Path) -> None:
-    """The tables of docs/results/forests.md."""
+    """Write the tables of docs/results/forests.md."""
     lines = Results(folder, "accuracy").lines
     parts = []
     for title, names in (("Larger sets", [*LARGE, "digits"]), ("The sets of bench_choose", list(DATA))):
         rows = []
         for name in names:
             row = [name]
-            for kind in ("crisp forest", *RIVALS):
+            for kind in ("crisp forest", *BASELINES):
                 scores = [line["accuracy"] for line in lines if line["set"] == name and line["model"] == kind]
                 row.append(f"{np.mean(scores):.2f} ({len(scores)})" if scores else "—")
             ours = [line for line in lines if line["set"] == name and line["model"] == "crisp forest"]
@@ -258,7 +258,7 @@ def page(folder: Path) -> None:
             row.append(f"{np.mean([line['oob'] for line in ours]):.2f}" if ours else "—")
             row.append(f"{TARGETS[name]:.1f}" if name in TARGETS else "")
             rows.append(row)
-        head = ["set", "crisp forest, 25 trees", *RIVALS, "one of its trees", "out of bag", "to reach"]
+        head = ["set", "crisp forest, 25 trees", *BASELINES, "one of its trees", "out of bag", "to reach"]
         parts.append(f"## {title}\n\n" + table(head, rows))
     found = Results(folder, "speed").lines
     rows = [

@@ -1,4 +1,4 @@
-"""A fit alone and in a process group of one: what the sums over shards cost.
+"""A fit in a single process and in a process group of one: the cost of reductions over shards.
 
     python benchmarks/bench_group.py cuda     # seconds of the clock
     python benchmarks/bench_group.py cpu      # processor time of one thread
@@ -74,7 +74,7 @@ def one_process(device: str) -> None:
 
 
 def several(device: str) -> None:
-    """The bits of processes that share the device; gloo carries what they send through the host."""
+    """Compare the bits of processes that share the device; gloo copies through the host."""
     dist.init_process_group("gloo")
     X, y = data("digits")
     rank, size = dist.get_rank(), dist.get_world_size()

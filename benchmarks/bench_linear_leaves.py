@@ -53,7 +53,7 @@ def tables(n_rows: int, own: Path | None) -> Iterator[tuple[str, Any, Any]]:
 
 
 def models(seed: int, penalty: float, depths: list[int]) -> Iterator[tuple[str, Callable[[Any, Any], Any]]]:
-    """What is compared, by name: how it is fitted."""
+    """Return the compared models by name."""
     common = {**PLAIN, "random_state": seed, "n_jobs": 1}
     yield "constant leaves, depth 10", CrispTreeClassifier.from_flat(max_depth=10, **common).fit
     for depth in depths:

@@ -1,4 +1,4 @@
-"""How fast prediction is: against others on the same rows, and as rows, features and depth grow.
+"""Speed of prediction: against other packages on the same rows, and by rows, features and depth.
 
     make bench-predict
 
@@ -101,7 +101,7 @@ def ratios_to(base: str, found: dict[str, float]) -> dict[str, float]:
 
 
 def against_others() -> tuple[str, dict[str, str]]:
-    """All packages on the same rows; also what is to be reached, with what was measured."""
+    """Time all packages on the same rows; return the goals with the measured values too."""
     name, X, y, X_test = rows()
     crisp = CrispTreeClassifier(
         max_depth=DEPTH,
@@ -174,7 +174,7 @@ def full_leaves() -> tuple[str, dict[str, str]]:
 
 
 def bare(tree: FlatTree, one: np.ndarray, many: np.ndarray) -> tuple[str, float]:
-    """The kernel alone: on one row, beside what a row takes among many, and with every instruction set."""
+    """Time the kernel alone: on one row, per row of many, and with every instruction set."""
     assert router is not None
     kernel, leaf, leaves = routing.compiled_tree(tree), np.empty(1, dtype=np.int64), np.empty(len(many), dtype=np.int64)
     alone = medians({"one": lambda: kernel.route(one, leaf, 1, True)}, rounds=25, repeat=200)["one"]
@@ -216,7 +216,7 @@ def growth() -> str:
 
 
 def machine() -> str:
-    """The processor, as the system calls it."""
+    """Return the name of the processor."""
     known = Path("/proc/cpuinfo")
     lines = known.read_text().splitlines() if known.exists() else []
     names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]

@@ -1,4 +1,4 @@
-"""How good class probabilities are: our tree plain, pruned and shrunk, beside scikit-learn's tree, calibrated.
+"""Quality of class probabilities: our tree plain, pruned and shrunk, beside scikit-learn's tree, calibrated.
 
 python benchmarks/bench_probabilities.py     # prints the tables of docs/results/probabilities.md
 """
@@ -20,7 +20,7 @@ from timing import table
 
 from crisptree import CrispTreeClassifier, metrics
 from crisptree.inference.pruning import STRENGTHS, shrink
-from crisptree.targets.classification import SMALLEST_JUDGED
+from crisptree.targets.classification import LOG_LOSS_EPS
 
 FOLDS = 4
 DATA: dict[str, Callable[[], tuple[Any, Any]]] = {
@@ -71,7 +71,7 @@ def left_out_loss(tree: Any, strength: float) -> float:
                 share[place] = same[place] / rows[place] if rows[place] else share[place - 1]
             trust = rows[:-1] / np.maximum(rows[:-1] + strength, 1e-9)
             said = share[0] + trust @ np.diff(share)
-            loss -= counts[way[-1], label] * np.log(max(said, SMALLEST_JUDGED))
+            loss -= counts[way[-1], label] * np.log(max(said, LOG_LOSS_EPS))
     return float(loss)
 
 

@@ -1,4 +1,4 @@
-"""Why ``learning_rate="auto"`` shrinks with the number of features: wide data, judged on validation rows.
+"""Why ``learning_rate="auto"`` shrinks with the number of features: wide data, scored on validation rows.
 
 ``CRISPTREE_DATA=... python benchmarks/bench_rate.py``
 """
@@ -17,7 +17,7 @@ LOADERS = {"Connect-4 (126)": load_connect4, "MNIST (784)": load_mnist, "Fashion
 
 
 def row(name: str, data: Dataset) -> str:
-    """One line of the table: hard accuracy on the validation rows for every rate."""
+    """Format one line of the table: hard accuracy on the validation rows for every rate."""
     some = np.random.default_rng(0).permutation(len(data.X_train))[:N_ROWS]
     scores = []
     for rate in RATES:

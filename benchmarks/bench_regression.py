@@ -1,4 +1,4 @@
-"""Root mean squared errors of trees of numbers: constant and linear leaves and forests, beside those of others.
+"""Root mean squared errors of regression trees, with constant and linear leaves, and of forests, beside other models.
 
 Each data set also comes rotated: its standardised columns turned by a random orthogonal matrix, after which no
 threshold on one column follows what made the numbers. Every seed draws rows, rotation and split anew. Ours are plain
@@ -59,7 +59,7 @@ class Task(NamedTuple):
 
     @property
     def size(self) -> float:
-        """How long it may take beside others: the longest begin first, so that all cores end together."""
+        """Estimate the relative duration: the longest tasks start first."""
         effort = {"crisp forest": 60.0, "crisp, linear leaves": 30.0, "crisp": 1.0 + (self.depth or 0)}
         return effort.get(self.model, 0.1) * (10 if self.set.startswith("houses") else 1)
 
@@ -79,7 +79,7 @@ def one_linear_tree(seed: int) -> Any:
 
 
 def model_of(task: Task) -> Any:
-    """What is fitted."""
+    """Make the model."""
     ours = {"random_state": task.seed, "n_jobs": 1, "device": "cpu"}
     made = {
         "crisp": lambda: CrispTreeRegressor.from_flat(max_depth=task.depth, **ours),
@@ -94,7 +94,7 @@ def model_of(task: Task) -> Any:
 
 
 def done(task: Task, n_made: int, n_houses: int) -> dict[str, Any]:
-    """The error on rows that were not seen, the seconds of one core, and what was chosen."""
+    """Compute the error on test rows, the seconds of one core, and the selected parameters."""
     line: dict[str, Any] = task._asdict()
     X, X_test, y, y_test = parts(task.set, task.seed, n_made, n_houses)
     line["rows"] = len(y)
@@ -120,7 +120,7 @@ def tasks_of(names: list[str], depths: list[int], seeds: list[int], models: list
 
 
 def run(given: argparse.Namespace) -> None:
-    """Every task that is not in the results yet, in processes of one thread each, written down as they end."""
+    """Run every missing task in processes of one thread each, and write results as they end."""
     kept = lines_of(given.out / "errors.jsonl")
     there = {Task(line["set"], line["model"], line["depth"], line["seed"]) for line in kept if "rmse" in line}
     missing = [task for task in tasks_of(given.sets, given.depths, given.seeds, given.models) if task not in there]

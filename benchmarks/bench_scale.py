@@ -85,7 +85,7 @@ def samples_of(X: npt.NDArray[np.float32], y: npt.NDArray[np.int64]) -> Samples:
 
 
 def some_tree(p: int) -> Tree:
-    """A complete tree that knows something, the same in every process."""
+    """Make a complete tree, the same in every process."""
     X, y = data(4000, p)
     with single_process():
         model = CrispTreeClassifier.from_flat(
@@ -147,7 +147,7 @@ def by_processes(run: Run, tree: Tree) -> dict[str, Any]:
 
 
 def ordinarily(run: Run, tree: Tree) -> dict[str, Any]:
-    """The same epochs by the ordinary steps of one process."""
+    """Time the same epochs in a single process."""
     samples = samples_of(*data(run.n, run.p))
     plan = Plan(epochs=100, batch_size=run.batch, mass_threshold=1e-3, input_noise=0.3)
     leaves = list(range(tree.structure.n_leaves))
@@ -182,7 +182,7 @@ def quality() -> dict[str, list[tuple[float, float]]]:
 
 @one_thread()
 def work_of(folder: Path) -> None:
-    """What torchrun starts."""
+    """Run what torchrun starts."""
     dist.init_process_group("gloo")
     rank, size = dist.get_rank(), dist.get_world_size()
     found: dict[str, Any] = {}
@@ -199,7 +199,7 @@ def work_of(folder: Path) -> None:
 
 
 def ran(size: int, folder: Path) -> dict[str, Any]:
-    """All runs with so many processes."""
+    """Run all cases with so many processes."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size)]
     subprocess.run([*command, __file__, str(folder)], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     found: dict[str, Any] = json.loads((folder / f"{size}.json").read_text())
@@ -262,7 +262,7 @@ def qualities(found: dict[str, list[tuple[float, float]]]) -> str:
 
 
 def page(one: dict[str, Any], two: dict[str, Any]) -> str:
-    """The page of the results."""
+    """Write the page of results."""
     per_row, per_shard = costs(one)
     weak = one["weak"]["tree"], two["1 sharded"]["tree"]
     load = max(os.getloadavg())

@@ -36,7 +36,7 @@ crisptree.load(sys.argv[1]).predict(rng.normal(size=({SIDE}, {SIDE})).astype(np.
 
 
 def segmenter(image: np.ndarray, labels: np.ndarray, settings: dict[str, Any]) -> CrispSegmenter:
-    """A complete tree with random splits: the longest paths that the depth allows."""
+    """Make a complete tree with random splits, which has the longest paths of the depth."""
     return CrispSegmenter.from_flat(
         window=WINDOW,
         max_depth=DEPTH,

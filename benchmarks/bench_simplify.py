@@ -1,4 +1,4 @@
-"""What fewer terms per split cost on MNIST at depth 8, and how long the nearest other class takes.
+"""Accuracy by the number of terms per split on MNIST at depth 8, and the time of counterfactuals.
 
 CRISPTREE_DATA=/folder/with/mnist.npz python benchmarks/bench_simplify.py
 """

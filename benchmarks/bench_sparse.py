@@ -58,7 +58,7 @@ def texts(n: int, p: int, seed: int = 0) -> tuple[sparse.csr_matrix, np.ndarray]
 
 
 def peak() -> float:
-    """The most memory that this process has had, in MB."""
+    """Return the peak memory of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

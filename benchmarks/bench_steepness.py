@@ -1,4 +1,4 @@
-"""Where finetuning should start its steepness: at 1 again, on from growth, or between. Connect-4, depth 8.
+"""Initial steepness of finetuning: 1, that of the end of growth, or between. Connect-4, depth 8.
 
 ``CRISPTREE_DATA=... python benchmarks/bench_steepness.py``: the paper's protocol, and the likelihood under noise, hard
 accuracy on the validation rows. ``--rows 0`` takes all training rows.

@@ -1,4 +1,4 @@
-"""Prediction from a DataFrame against the same numbers as an array, plus pandas' own way of making them.
+"""Prediction from a DataFrame against the same values as an array plus the conversion by pandas.
 
     OMP_NUM_THREADS=1 python benchmarks/bench_tables.py
 
@@ -37,7 +37,7 @@ def table(n_rows: int = N_ROWS, seed: int = 0) -> tuple[pd.DataFrame, Any]:
 
 
 def by_pandas(frame: pd.DataFrame, names: list[str], means: pd.Series) -> Any:
-    """The encoder's features, made by pandas: indicators of holes, means in their place, dummies."""
+    """Make the encoder's features by pandas: missing indicators, imputed means, dummies."""
     holes = frame[means.index].isna().rename(columns=lambda name: f"{name} is missing")
     filled = frame.fillna(means.to_dict())
     dummies = pd.get_dummies(filled, prefix_sep="=", dtype=np.float32)
@@ -56,7 +56,7 @@ def in_turn(*tasks: Callable[[], Any]) -> Any:
 
 
 def ratio(seconds: Any) -> float:
-    """The median time of a DataFrame to those of array and conversion together."""
+    """Compute the median ratio of the time of a DataFrame to that of array and conversion."""
     ours, array, pandas = np.median(seconds, axis=0)
     return float(ours / (array + pandas))
 

@@ -1,4 +1,4 @@
-"""What equal bits for any ``n_jobs`` cost: torch's own threads against fixed pieces on ours, in one run.
+"""Cost of equal bits for any ``n_jobs``: torch's own threads against fixed blocks on ours, in one run.
 
     python benchmarks/bench_threads.py
 
@@ -44,7 +44,7 @@ def samples_of(n_rows: int, n_features: int, *, soft: bool) -> Samples:
 def epoch_of(
     split: str, n_rows: int, shape: tuple[int, ...], *, soft: bool, n_jobs: int, ours: bool
 ) -> Callable[[], float]:
-    """A function that takes one epoch and gives its seconds."""
+    """Return a function that runs one epoch and returns its seconds."""
     samples = replace(samples_of(n_rows, int(np.prod(shape)), soft=soft), n_jobs=n_jobs)
     random = torch.Generator().manual_seed(0)
     kind, groups = kind_of(split, shape), Groups.everything(n_rows, samples.device)

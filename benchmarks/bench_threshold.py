@@ -1,4 +1,4 @@
-"""What ``mass_threshold`` costs in accuracy: MNIST's training set only, its last 10,000 rows held out.
+"""Effect of ``mass_threshold`` on accuracy: MNIST's training set only, its last 10,000 rows held out.
 
 CRISPTREE_DATA=/folder/with/mnist.npz python benchmarks/bench_threshold.py
 """

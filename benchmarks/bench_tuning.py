@@ -1,4 +1,4 @@
-"""What each setting does on small data, one at a time: accuracy on new and on training rows, and the log loss.
+"""Effect of each parameter on small data, one at a time: accuracy on new and on training rows, and the log loss.
 
 python benchmarks/bench_tuning.py     # writes docs/results/tuning.md
 """
@@ -79,7 +79,7 @@ FORMS = {
 
 
 def lines_of(results: dict[str, dict[str, dict[str, np.ndarray]]], key: str) -> list[list[str]]:
-    """A line per setting, a column per data set."""
+    """Format a line per setting, a column per data set."""
     return [[setting, *map(FORMS[key], result.values())] for setting, result in results.items()]
 
 

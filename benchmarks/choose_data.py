@@ -34,7 +34,7 @@ class Data:
     story: str
 
     def load(self) -> tuple[Rows, Labels]:
-        """The same rows at every call, in single precision."""
+        """Load the rows in single precision, the same at every call."""
         X, y = self.make()
         return np.asarray(X, dtype=np.float32), np.asarray(y, dtype=np.int64)
 
@@ -105,7 +105,7 @@ DATA: dict[str, Data] = {
 
 
 def churn() -> tuple[Rows, Labels]:
-    """A customer table: nearly linear in a few of its columns, and very noisy."""
+    """Make a customer table: nearly linear in a few of its columns, and very noisy."""
     rng = np.random.default_rng(6)
     numbers, flags = rng.normal(size=(4000, 10)), rng.integers(2, size=(4000, 10))
     score = numbers[:, :4] @ [0.8, -0.6, 0.5, 0.4] + flags[:, :3] @ [0.7, -0.5, 0.4] + 0.4 * numbers[:, 0] * flags[:, 0]

@@ -1,4 +1,4 @@
-"""A straight transcription of the paper: one node after the other, dense recursion, whole tensors. The yardstick.
+"""A plain transcription of the paper, node by node with dense recursion: the reference of bench_fit.py.
 
 It is correct and plain, and shares no code with the library.
 """
@@ -40,7 +40,7 @@ def log_paths(node: Node, x: Tensor, steepness: float, reached: Tensor) -> list[
 
 
 def leaves(node: Node) -> list[tuple[Node, int]]:
-    """Where the leaf tables are, from left to right."""
+    """List the leaf tables from left to right."""
     found: list[tuple[Node, int]] = []
     for side, child in enumerate(node.children):
         found += [(node, side)] if child is None else leaves(child)
@@ -48,7 +48,7 @@ def leaves(node: Node) -> list[tuple[Node, int]]:
 
 
 def splits(node: Node) -> list[Node]:
-    """All splits under a node."""
+    """List all splits below a node."""
     return [node] + [split for child in node.children if child is not None for split in splits(child)]
 
 
@@ -80,7 +80,7 @@ def train(root: Node, x: Tensor, y: Tensor, epochs: int, batch_size: int = 1000)
 
 
 def grow(x: Tensor, y: Tensor, depth: int, n_classes: int, epochs: int) -> Node | None:
-    """A tree of stumps, each trained on the rows that reach it."""
+    """Grow a tree of stumps, each trained on the rows that reach it."""
     if depth == 0 or len(x) < 2 or len(y.unique()) < 2:
         return None
     node = Node(x.shape[1], n_classes)
@@ -95,7 +95,7 @@ def grow(x: Tensor, y: Tensor, depth: int, n_classes: int, epochs: int) -> Node 
 
 
 def accuracy(root: Node, x: Tensor, y: Tensor) -> float:
-    """Of the deterministic tree."""
+    """Compute the accuracy of the deterministic tree."""
     with torch.no_grad():
         leaf = torch.stack(log_paths(root, x, 1e4, torch.zeros(len(x))), 1).argmax(1)
     tables = torch.stack([node.tables[side] for node, side in leaves(root)])

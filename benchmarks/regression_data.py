@@ -1,4 +1,4 @@
-"""Tables of numbers for bench_regression.py: scikit-learn's, made house prices, and each of them rotated."""
+"""Regression data for bench_regression.py: scikit-learn's, synthetic house prices, and each of them rotated."""
 
 from __future__ import annotations
 

@@ -15,19 +15,19 @@ Lines = list[dict[str, Any]]
 
 
 def write_page(errors: Lines, times: Lines, predictions: Lines) -> None:
-    """The page, with what its notes say kept."""
+    """Write the page and keep its notes."""
     kept = PAGE.read_text(encoding="utf-8").partition(NOTES)[2] if PAGE.exists() else "\n"
     PAGE.write_text(page(errors, times, predictions) + NOTES + kept, encoding="utf-8")
 
 
 def page(errors: Lines, times: Lines, predictions: Lines) -> str:
-    """All but the notes.
+    """Write all but the notes.
 
     Examples
     --------
     >>> line = {"set": "diabetes", "model": "crisp", "depth": 2, "seed": 0, "rows": 221, "rmse": 61.0}
-    >>> rival = line | {"model": "tuned tree", "rmse": 63.0, "validated": 64.0}
-    >>> print(by_depth([line, rival], [2]).splitlines()[2])
+    >>> baseline = line | {"model": "tuned tree", "rmse": 63.0, "validated": 64.0}
+    >>> print(by_depth([line, baseline], [2]).splitlines()[2])
     | diabetes (221) | 61 / 63 |
     """
     depths = sorted({line["depth"] for line in errors if line["depth"] is not None})

@@ -1,4 +1,4 @@
-"""Medians of calls that take turns, so that a noisy moment hits all alike."""
+"""Medians of calls that alternate, so that noise affects all alike."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def medians(
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
+    """Format a Markdown table."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"

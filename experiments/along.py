@@ -1,4 +1,4 @@
-"""A rival's tree that grows deeper at every step of a configuration, and what happens at each step."""
+"""Growth of a baseline through the depths of a configuration."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import numpy as np
 
 from experiments import methods
 from experiments.cells import Cell
-from experiments.configs import Rivals
-from experiments.methods import NOTHING, Bounded
+from experiments.configs import Baselines
+from experiments.methods import DEFAULT_BOUND, Bounded
 from experiments.session import Session
 from experiments.trees import Grown, TimeCapReached, at_most, grow, grow_on
 
 
 class Growth(NamedTuple):
-    """One growing tree: a rival's, with a seed and, for CO2, a ν."""
+    """One growing tree: a baseline's, with a seed and, for CO2, a ν."""
 
     name: str
     seed: int
-    bounded: Bounded = NOTHING
+    bounded: Bounded = DEFAULT_BOUND
 
 
 class Along(NamedTuple):
     """Trees of a data set that grow deeper at every step of its configuration."""
 
     session: Session
-    rivals: Rivals
+    baselines: Baselines
 
     def __call__(
         self,
@@ -49,17 +49,17 @@ class Along(NamedTuple):
                 give_up(cell)
 
     def config(self, model: Any, name: str, depth: int, part: str = "all") -> dict[str, Any]:
-        """What identifies a result."""
+        """Return the identity of a result."""
         more = {"search": methods.SEARCHES[name]} if name in methods.SEARCHES else {}
         steps = [step for step in self.session.config.depths if step <= depth]
         return self.session.describe(model, part, steps=steps, **more)
 
     def _steps(self, growth: Growth, part: str, depths: list[int]) -> Iterator[tuple[int, Grown]]:
-        """One tree as far as it is needed; a kept tree saves the way to it."""
+        """Grow one tree as deep as needed, from the deepest stored one."""
         session, (name, seed, bounded) = self.session, growth
         steps = [depth for depth in session.config.depths if depths and depth <= depths[-1]]
-        rows, cap = session.rows(part), session.cap(self.rivals.time_cap)
-        models = {depth: methods.rival(name, depth, self.rivals.epochs, seed, bounded) for depth in steps}
+        rows, cap = session.rows(part), session.cap(self.baselines.time_cap)
+        models = {depth: methods.baseline(name, depth, self.baselines.epochs, seed, bounded) for depth in steps}
         more = {"seed": seed, "commit": session.commit}
         keys = {depth: self.config(model, name, depth, part) | more for depth, model in models.items()}
         kept = {depth: session.shelf.get(key) for depth, key in keys.items()}

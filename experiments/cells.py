@@ -1,4 +1,4 @@
-"""Cells of the tables: what was asked, what came out, where from. Beside them, in the same file, what was chosen."""
+"""Cells of the tables, and the model selection behind them: configuration, result and provenance."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Cell:
         return f"{self.method}, depth {self.depth}, seed {self.seed}"
 
 
-def is_settled(found: Record | None, config: dict[str, Any], time_cap: float | None) -> bool:
-    """Whether a record answers for this configuration; one that ran into a lower time cap than now does not."""
+def is_valid(found: Record | None, config: dict[str, Any], time_cap: float | None) -> bool:
+    """Return True if a record is valid for a configuration; one that ran into a lower time cap is not."""
     if found is None or found["config"] != as_json(config):
         return False
     return found["status"] == DONE or (time_cap is not None and found["time_cap"] >= time_cap)

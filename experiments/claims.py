@@ -1,4 +1,4 @@
-"""The paper's claims, judged on the finished cells against our re-implementations: every word follows from a number."""
+"""The paper's claims, tested on the finished cells against our re-implementations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN = 4
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Verdict:
     """A claim, its verdict and the numbers behind it."""
 
     data: str
@@ -39,9 +39,9 @@ class Judgement:
         return higher, tied, lower
 
 
-def judge(results: Mapping[str, Results]) -> list[Judgement]:
-    """All claims of section 4.1 and the supplement, on the data sets that there are."""
-    judgements = [
+def evaluate_claims(results: Mapping[str, Results]) -> list[Verdict]:
+    """Test all claims of section 4.1 and the supplement on the available data sets."""
+    verdicts = [
         at_all_depths(results, "mnist"),
         already_above(results, "mnist", 4),
         at_all_depths(results, "connect4"),
@@ -50,48 +50,50 @@ def judge(results: Mapping[str, Results]) -> list[Judgement]:
         on_par(results, "protein"),
     ]
     real = [name for name, found in results.items() if not found.config.made]
-    judgements += [generally(results, name) for name in real]
-    return judgements + [equally_good(results, name) for name in real]
+    verdicts += [generally(results, name) for name in real]
+    return verdicts + [equally_good(results, name) for name in real]
 
 
-def at_all_depths(results: Mapping[str, Results], name: str) -> Judgement:
-    """Finetuned trees are more accurate than every rival at every depth."""
-    return _judged(results, name, "more accurate on test rows at all depths", _every_rival("test_hard"), ALL_HIGHER)
+def at_all_depths(results: Mapping[str, Results], name: str) -> Verdict:
+    """Finetuned trees are more accurate than every baseline at every depth."""
+    return _verdict(results, name, "more accurate on test rows at all depths", _every_baseline("test_hard"), ALL_HIGHER)
 
 
-def on_par(results: Mapping[str, Results], name: str) -> Judgement:
+def on_par(results: Mapping[str, Results], name: str) -> Verdict:
     """Finetuned trees are better than or on par with the non-greedy tree at every depth."""
     claim = "better than or on par with Non-greedy on test rows at all depths"
-    return _judged(results, name, claim, _every_rival("test_hard", ("non_greedy",)), NONE_LOWER)
+    return _verdict(results, name, claim, _every_baseline("test_hard", ("non_greedy",)), NONE_LOWER)
 
 
-def generally(results: Mapping[str, Results], name: str) -> Judgement:
-    """Finetuned trees are in general more accurate than rivals on the rows that they were trained on."""
+def generally(results: Mapping[str, Results], name: str) -> Verdict:
+    """Finetuned trees are in general more accurate than baselines on the rows that they were trained on."""
     claim = "generally more accurate on the rows trained on"
-    return _judged(results, name, claim, _every_rival("train_hard"), mostly(HIGHER))
+    return _verdict(results, name, claim, _every_baseline("train_hard"), mostly(HIGHER))
 
 
-def already_above(results: Mapping[str, Results], name: str, depth: int) -> Judgement:
-    """A finetuned tree of one depth is more accurate than every rival at its best depth."""
+def already_above(results: Mapping[str, Results], name: str, depth: int) -> Verdict:
+    """Test whether a finetuned tree of one depth is more accurate than every baseline at its best depth."""
 
     def pairs(found: Results) -> tuple[list[Comparison], int]:
         ours = found.get(OURS, depth, "test_hard")
-        rivals = rivals_of(found)
+        baselines = baselines_of(found)
         if ours is None:
-            return [], len(rivals)
+            return [], len(baselines)
         made = []
-        for rival in rivals:
-            scores = [(found.get(rival, at, "test_hard"), at) for at in found.config.depths]
+        for baseline in baselines:
+            scores = [(found.get(baseline, at, "test_hard"), at) for at in found.config.depths]
             there = [(score.mean, -at, score) for score, at in scores if score is not None]
             if there:
                 _, at, best = max(there)
-                made.append(Comparison(ours, best, f"depth {depth}", f"{label(rival)} at depth {-at}"))
-        return made, len(rivals)
+                made.append(Comparison(ours, best, f"depth {depth}", f"{label(baseline)} at depth {-at}"))
+        return made, len(baselines)
 
-    return _judged(results, name, f"depth {depth} is above every rival's best depth on test rows", pairs, ALL_HIGHER)
+    return _verdict(
+        results, name, f"depth {depth} is above every baseline's best depth on test rows", pairs, ALL_HIGHER
+    )
 
 
-def equally_good(results: Mapping[str, Results], name: str) -> Judgement:
+def equally_good(results: Mapping[str, Results], name: str) -> Verdict:
     """EM and the alternating scheme are equally accurate on test rows."""
 
     def pairs(found: Results) -> tuple[list[Comparison], int]:
@@ -106,14 +108,14 @@ def equally_good(results: Mapping[str, Results], name: str) -> Judgement:
                     made.append(Comparison(one, other, f"{stage}, depth {depth}", "the alternating scheme"))
         return made, asked
 
-    return _judged(
+    return _verdict(
         results, name, "EM and the alternating scheme perform equally well on test rows", pairs, mostly(TIED)
     )
 
 
 def higher_from(found: Results) -> str | None:
-    """From which depth on our mean is the higher one in every finished comparison, if there is such a depth."""
-    pairs, _ = _every_rival("test_hard")(found)
+    """Find the depth from which our mean is higher in every finished comparison."""
+    pairs, _ = _every_baseline("test_hard")(found)
     if not pairs:
         return None
     depths = sorted({_depth(pair) for pair in pairs})
@@ -127,7 +129,7 @@ def higher_from(found: Results) -> str | None:
                 f"{len(rest)} finished comparisons, in {tally[HIGHER]} of them beyond a tie. Narrowest lead: "
                 f"{narrowest}."
             )
-    return f"**{found.config.title}**: at the largest depth a rival has the higher mean."
+    return f"**{found.config.title}**: at the largest depth a baseline has the higher mean."
 
 
 @dataclass(frozen=True)
@@ -160,47 +162,47 @@ NONE_LOWER = Rule(lambda tally: REFUTED if tally[LOWER] else CONFIRMED, (LOWER,)
 Pairs = Callable[[Results], tuple[list[Comparison], int]]
 
 
-def _judged(results: Mapping[str, Results], name: str, claim: str, pairs: Pairs, rule: Rule) -> Judgement:
+def _verdict(results: Mapping[str, Results], name: str, claim: str, pairs: Pairs, rule: Rule) -> Verdict:
     found = results.get(name)
     title = found.config.title if found else TITLES[name]
     made, asked = pairs(found) if found else ([], 0)
     if not made:
-        return Judgement(title, claim, OPEN, words="no cell that it needs has run")
+        return Verdict(title, claim, OPEN, words="no cell that it needs has run")
     tally = Tally.of(made)
     verdict = rule.verdict(tally)
-    verdict += "" if len(made) == asked else f", where judged ({len(made)} of {asked})"
+    verdict += "" if len(made) == asked else f", where tested ({len(made)} of {asked})"
     verdict += ", on part of the seeds" if tally.is_partial else ""
-    return Judgement(title, claim, verdict, tally, asked, _against(tally, rule))
+    return Verdict(title, claim, verdict, tally, asked, _against(tally, rule))
 
 
 def _against(tally: Tally, rule: Rule) -> str:
-    """What stands against the claim, the widest differences first."""
+    """List the comparisons against the claim, the largest differences first."""
     minded = [comparison for outcome in rule.against for comparison in tally.which(outcome)]
     shown = "; ".join(map(str, minded[:SHOWN]))
     return shown + (f"; and {len(minded) - SHOWN} more" if len(minded) > SHOWN else "")
 
 
-def _every_rival(metric: str, names: tuple[str, ...] | None = None) -> Pairs:
+def _every_baseline(metric: str, names: tuple[str, ...] | None = None) -> Pairs:
     def pairs(found: Results) -> tuple[list[Comparison], int]:
         made, asked = [], 0
-        for rival in names or rivals_of(found):
+        for baseline in names or baselines_of(found):
             for depth in found.config.depths:
                 asked += 1
-                ours, theirs = (found.get(method, depth, metric) for method in (OURS, rival))
+                ours, theirs = (found.get(method, depth, metric) for method in (OURS, baseline))
                 if ours and theirs:
-                    made.append(Comparison(ours, theirs, f"depth {depth}", label(rival)))
+                    made.append(Comparison(ours, theirs, f"depth {depth}", label(baseline)))
         return made, asked
 
     return pairs
 
 
-def rivals_of(found: Results) -> list[str]:
-    """The rivals that the configuration asks for."""
-    return [name for name in found.methods if METHODS[name].family == "rivals"]
+def baselines_of(found: Results) -> list[str]:
+    """List the baselines of the configuration."""
+    return [name for name in found.methods if METHODS[name].family == "baselines"]
 
 
 def label(name: str) -> str:
-    """A method in the running text, where it is said once that rivals are re-implementations."""
+    """Return the short name of a method, for running text."""
     return METHODS[name].short
 
 

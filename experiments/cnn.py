@@ -42,18 +42,18 @@ TURN, SIZE, MOVE = 0.2, 0.1, 0.1
 
 
 def with_dropout(input_shape: tuple[int, ...]) -> nn.Module:
-    """The paper's network, a tenth of its 96 values left out while it trains."""
+    """Build the paper's network with dropout of a tenth of its 96 values."""
     layers = ConvNet(input_shape).layers
     return nn.Sequential(*layers[:7], nn.Dropout(0.1), *layers[7:])
 
 
 def as_they_are(images: Images, seed: int) -> Images:
-    """No copies."""
+    """Return the images without augmentation."""
     return images
 
 
 def with_copies(images: Images, seed: int) -> Images:
-    """The images, and after them copies that are turned, stretched, sheared and moved a little, each in its own way."""
+    """Append randomly rotated, scaled, sheared and shifted copies of the images."""
     random, n = np.random.default_rng(seed), len(images)
     found = [images]
     for _ in range(COPIES - 1):
@@ -147,7 +147,7 @@ def run(name: str, seed: int, device: str, commit: str) -> dict[str, Any]:
 
 
 def draw(model: CrispTreeClassifier) -> None:
-    """The tree with its networks as boxes."""
+    """Draw the tree with its networks as boxes."""
     from crisptree.plots import plot_tree
 
     figure = plot_tree(model).get_figure()
@@ -155,7 +155,7 @@ def draw(model: CrispTreeClassifier) -> None:
 
 
 def page(results: Path) -> str:
-    """The table of all finished rows, in Markdown."""
+    """Write the table of all finished rows in Markdown."""
     found: dict[str, list[Record]] = {}
     for record in store_of("cnn", results, DATA).records():
         found.setdefault(record["row"], []).append(record)
@@ -199,7 +199,7 @@ def page(results: Path) -> str:
 
 
 def _blamed(found: dict[str, list[Record]]) -> list[str]:
-    """Which splits of one tree cause its errors (the remark of section 4.4)."""
+    """Attribute the errors of one tree to its splits (the remark of section 4.4)."""
     seeds = found.get("regularised") or found.get("paper")
     if not seeds:
         return []

@@ -40,7 +40,7 @@ class Comparison:
 
     @property
     def outcome(self) -> str:
-        """What the rule says of ours."""
+        """Compare ours with the other: higher, tied or lower."""
         if abs(self.lead) <= self.width:
             return TIED
         return HIGHER if self.lead > 0 else LOWER
@@ -65,15 +65,15 @@ class Tally:
         return Counter(comparison.outcome for comparison in self.comparisons)[outcome]
 
     def share(self, outcome: str) -> float:
-        """The part of all comparisons with an outcome."""
+        """Return the share of comparisons with an outcome."""
         return self[outcome] / len(self.comparisons)
 
     def which(self, outcome: str) -> list[Comparison]:
-        """The comparisons with an outcome, the widest first."""
+        """List the comparisons with an outcome, the largest differences first."""
         found = [comparison for comparison in self.comparisons if comparison.outcome == outcome]
         return sorted(found, key=lambda comparison: -abs(comparison.lead))
 
     @property
     def is_partial(self) -> bool:
-        """Whether a comparison rests on fewer seeds than are asked for."""
+        """Return True if a comparison has fewer seeds than configured."""
         return any(part.is_partial for pair in self.comparisons for part in (pair.ours, pair.theirs))

@@ -1,4 +1,4 @@
-"""What an experiment is: one TOML file per data set."""
+"""Configurations of the experiments: one TOML file per data set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from experiments.methods import ALGORITHMS, NOTHING, RATE, RIVALS, Bounded
+from experiments.methods import ALGORITHMS, BASELINES, DEFAULT_BOUND, RATE, Bounded
 from experiments.standins import LOADERS
 
 FOLDER = Path(__file__).parent / "configs"
@@ -27,8 +27,8 @@ class Ours:
 
 
 @dataclass(frozen=True)
-class Rivals:
-    """The rivals; ``time_cap`` is in seconds, for the growth of a tree and for its training each.
+class Baselines:
+    """The baselines; ``time_cap`` is in seconds, for the growth of a tree and for its training each.
 
     Trees of ``deep_from`` levels and more have ``deep_seeds`` in place of ``seeds``. CO2 and non-greedy training choose
     among ``nus`` on validation rows, with the first seed, the latter among ``rates`` as well.
@@ -44,13 +44,13 @@ class Rivals:
     deep_seeds: tuple[int, ...] = ()
 
     def candidates(self, name: str) -> list[Bounded]:
-        """What a method chooses from. CO2 may also leave the choice of ν to the gain at every leaf."""
+        """List the candidates of a method. CO2 may also select ν by the gain at every leaf."""
         rates = self.rates if name == "non_greedy" else (RATE,)
         found = [Bounded(float(nu), float(rate)) for rate in rates for nu in self.nus]
-        return [*found, NOTHING] if name == "co2" else found
+        return [*found, DEFAULT_BOUND] if name == "co2" else found
 
     def seeds_at(self, depth: int) -> tuple[int, ...]:
-        """The seeds of a depth."""
+        """Return the seeds of a depth."""
         return self.seeds if self.deep_from is None or depth < self.deep_from else self.deep_seeds
 
 
@@ -72,16 +72,16 @@ class Config:
     title: str
     depths: tuple[int, ...]
     ours: Ours | None = None
-    rivals: Rivals | None = None
+    baselines: Baselines | None = None
     soft: Soft | None = None
     made: bool = False
 
 
-PARTS: dict[str, type[Ours] | type[Rivals] | type[Soft]] = {"ours": Ours, "rivals": Rivals, "soft": Soft}
+PARTS: dict[str, type[Ours] | type[Baselines] | type[Soft]] = {"ours": Ours, "baselines": Baselines, "soft": Soft}
 
 
 def read(path: Path) -> Config:
-    """The experiment that a TOML file describes."""
+    """Read the configuration in a TOML file."""
     values = tomllib.loads(path.read_text(encoding="utf-8"))
     parts = {
         name: _part(part, values.pop(name), f"{path.name}, [{name}]") for name, part in PARTS.items() if name in values
@@ -92,7 +92,7 @@ def read(path: Path) -> Config:
 
 
 def find(names: Sequence[str]) -> list[Path]:
-    """The files of configurations given by name or path; for none the paper's in the order of its figure, then ours."""
+    """Find configuration files by name or path; by default the paper's in the order of its figure, then ours."""
     if not names:
         return [FOLDER / f"{name}.toml" for name in (*PAPER, "fashion_mnist", *MADE)]
     known = {path.stem: path for path in sorted(FOLDER.rglob("*.toml"))}
@@ -122,17 +122,19 @@ def _check(config: Config, place: str) -> None:
         raise ValueError(f"{place}: `depths` must rise from at least 1; got {list(config.depths)}.")
     if config.ours and not set(config.ours.algorithms) <= set(ALGORITHMS):
         raise ValueError(f"{place}: `algorithms` must be among {ALGORITHMS}; got {config.ours.algorithms}.")
-    if config.rivals and not set(config.rivals.methods) <= set(RIVALS):
-        raise ValueError(f"{place}: `methods` must be among {', '.join(RIVALS)}; got {config.rivals.methods}.")
+    if config.baselines and not set(config.baselines.methods) <= set(BASELINES):
+        raise ValueError(f"{place}: `methods` must be among {', '.join(BASELINES)}; got {config.baselines.methods}.")
     for name in PARTS:
         part = getattr(config, name)
         if part is not None and not part.seeds:
             raise ValueError(f"{place}: `seeds` of [{name}] must hold a seed; got none.")
-    if config.rivals and not (
-        config.rivals.nus and config.rivals.rates and set(config.rivals.deep_seeds) <= set(config.rivals.seeds)
+    if config.baselines and not (
+        config.baselines.nus
+        and config.baselines.rates
+        and set(config.baselines.deep_seeds) <= set(config.baselines.seeds)
     ):
         raise ValueError(
-            f"{place}: [rivals] must hold numbers in `nus` and `rates`, and `deep_seeds` from among its `seeds`."
+            f"{place}: [baselines] must hold numbers in `nus` and `rates`, and `deep_seeds` from among its `seeds`."
         )
     if config.ours and not (config.ours.epochs and config.ours.choice_seeds):
         raise ValueError(f"{place}: `epochs` and `choice_seeds` of [ours] must hold a number; one holds none.")

@@ -1,4 +1,4 @@
-"""The depth curves in the paper's layout: one column per data set, rivals dashed; and our lead from depth 6 on."""
+"""The depth curves in the paper's layout: one column per data set, baselines dashed; and our lead from depth 6 on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SOFT_METRICS = {"test_hard": "test_soft", "train_hard": "train_soft"}
 
 
 def draw(columns: Sequence[Results]) -> Figure:
-    """One column per data set that has a finished cell."""
+    """Draw one column per data set that has a finished cell."""
     figure = Figure(figsize=(max(3.1 * len(columns) + 0.6, 5.2), 9.4), layout="constrained")
     axes = figure.subplots(3, len(columns), squeeze=False, sharex="col")
     for column, results in enumerate(columns):
@@ -70,7 +70,7 @@ def draw(columns: Sequence[Results]) -> Figure:
 
 
 def draw_leads(axis: Any, results: Results) -> Any:
-    """How many points of test accuracy ours is ahead of each other method, with the width of a tie as a bar."""
+    """Draw the difference of our test accuracy to each other method, with the width of a tie as a bar."""
     depths = [depth for depth in results.config.depths if depth >= LEAD_FROM]
     for name, style in STYLES.items():
         found = [(depth, results.get(OURS, depth, TEST), results.get(name, depth, TEST)) for depth in depths]
@@ -88,7 +88,7 @@ def draw_leads(axis: Any, results: Results) -> Any:
 
 
 def draw_curves(axis: Any, results: Results, metric: str) -> Any:
-    """The hard accuracy of every method over the depth, and the soft tree's soft one."""
+    """Draw the hard accuracy of every method over the depth, and the soft tree's soft one."""
     for name, style in STYLES.items():
         _draw_curve(axis, results, name, metric, METHODS[name].label, style)
     _draw_curve(axis, results, "soft", SOFT_METRICS[metric], "Soft, visits all leaves", SOFT_STYLE)

@@ -1,4 +1,4 @@
-"""The algorithms of the figure: what they are called and which estimator each one is."""
+"""The methods of the figure: names and estimators."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from crisptree import CrispTreeClassifier
 
 ALGORITHMS = ("em", "alternating")
 STAGES = ("greedy", "finetuned")
-RIVALS = ("axis_aligned", "random", "oc1", "co2", "non_greedy")
+BASELINES = ("axis_aligned", "random", "oc1", "co2", "non_greedy")
 PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0}
-"""Nothing is left to a rival's fit to choose."""
+"""Nothing is left to a baseline's fit to choose."""
 
-RIVAL_STEPS: dict[str, Any] = {**PLAIN, "learning_rate_decay": "none", "upper_levels": None}
+BASELINE_OPTIONS: dict[str, Any] = {**PLAIN, "learning_rate_decay": "none", "upper_levels": None}
 RATE = 0.02
 SOFT = "soft"
 
@@ -22,7 +22,7 @@ SEARCHES = {
     "co2": "nu by validation",
     "non_greedy": "nu and rate by validation, from the CO2 tree by gain",
 }
-"""How a rival is set up beyond its estimator's parameters; a cell of another set-up is run again."""
+"""How a baseline is set up beyond its estimator's parameters; a cell of another set-up is run again."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Method:
 
     @property
     def label(self) -> str:
-        """As page and figure call it: a rival is what we made of its description, not its authors' program."""
-        return f"{self.short} (re-implemented)" if self.family == "rivals" else self.short
+        """Name on page and in figure, which marks baselines as re-implementations."""
+        return f"{self.short} (re-implemented)" if self.family == "baselines" else self.short
 
 
 METHODS = {
@@ -46,19 +46,19 @@ METHODS = {
         Method("finetuned_em", "Finetuned (EM)", "ours"),
         Method("greedy_alternating", "Greedy (alternating)", "ours"),
         Method("finetuned_alternating", "Finetuned (alternating)", "ours"),
-        Method("axis_aligned", "Axis-aligned", "rivals"),
-        Method("random", "Random", "rivals"),
-        Method("oc1", "OC1", "rivals"),
-        Method("co2", "CO2", "rivals"),
-        Method("non_greedy", "Non-greedy", "rivals"),
+        Method("axis_aligned", "Axis-aligned", "baselines"),
+        Method("random", "Random", "baselines"),
+        Method("oc1", "OC1", "baselines"),
+        Method("co2", "CO2", "baselines"),
+        Method("non_greedy", "Non-greedy", "baselines"),
         Method(SOFT, "Soft tree (visits all leaves)", "soft"),
     )
 }
 
-NO_MATTER = ("device", "n_jobs", "verbose", "callbacks", "warm_start", "random_state")
+IGNORED_PARAMETERS = ("device", "n_jobs", "verbose", "callbacks", "warm_start", "random_state")
 """Parameters that do not say what is trained; the seed stands beside them in a cell."""
 
-SINCE_THEN: dict[str, Any] = {
+EARLIER_DEFAULTS: dict[str, Any] = {
     "learning_rate_decay": "none",
     "input_noise": 0.0,
     "ccp_alpha": None,
@@ -75,12 +75,13 @@ SINCE_THEN: dict[str, Any] = {
     "upper_levels": None,
     "n_iter_no_change": 10,
     "optimizer": "adam",
+    "n_init": 1,
 }
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 
 
 def ours(stage: str, algorithm: str, depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
-    """The paper's protocol. The epochs that validation chose count for the growth and for the finetuning."""
+    """Make a tree with the paper's protocol; the selected epochs are those of growth and of finetuning."""
     finetune_epochs = 0 if stage == "greedy" else epochs
     return CrispTreeClassifier.paper(
         algorithm=algorithm,
@@ -93,7 +94,7 @@ def ours(stage: str, algorithm: str, depth: int, epochs: int, seed: int) -> Cris
 
 
 class Bounded(NamedTuple):
-    """What the rivals that lower a bound are set to: ν and the step, as a share of the ball's radius.
+    """What the baselines that lower a bound are set to: ν and the step, as a share of the ball's radius.
 
     Without a ν, CO2 tries 10, 100 and 1000 at every leaf, and the information gain on its training rows chooses.
     """
@@ -106,11 +107,11 @@ class Bounded(NamedTuple):
         return nu if self.rate == RATE else f"{nu}, rate {self.rate:g}"
 
 
-NOTHING = Bounded()
+DEFAULT_BOUND = Bounded()
 
 
-def rival(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = NOTHING) -> CrispTreeClassifier:
-    """A rival with settings of its own; non-greedy training starts from the CO2 tree of its depth."""
+def baseline(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = DEFAULT_BOUND) -> CrispTreeClassifier:
+    """Make a baseline with its own options; non-greedy training starts from the CO2 tree of its depth."""
     is_whole = name == "non_greedy"
     return CrispTreeClassifier.from_flat(
         grow="co2" if is_whole else name,
@@ -120,14 +121,14 @@ def rival(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = NOTH
         max_depth=depth,
         epochs=epochs,
         finetune_epochs=epochs if is_whole else 0,
-        **RIVAL_STEPS,
+        **BASELINE_OPTIONS,
         random_state=seed,
         n_jobs=-1,
     )
 
 
 def soft(depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
-    """A complete tree trained by the likelihood alone, every split by every row."""
+    """Make a complete tree trained by the likelihood alone, every split on every row."""
     return CrispTreeClassifier.paper(
         grow="balanced",
         algorithm="likelihood",
@@ -140,10 +141,16 @@ def soft(depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
 
 
 def parameters(model: CrispTreeClassifier) -> dict[str, Any]:
-    """What a cell's configuration says about its estimator."""
-    return told({name: value for name, value in model.flat_parameters().items() if name not in NO_MATTER})
+    """Return the estimator's part of a cell's configuration."""
+    return changed_values(
+        {name: value for name, value in model.flat_parameters().items() if name not in IGNORED_PARAMETERS}
+    )
 
 
-def told(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as a cell says them, the first ones too."""
-    return {name: value for name, value in parameters.items() if name not in SINCE_THEN or value != SINCE_THEN[name]}
+def changed_values(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Drop parameters that have the values of the first cells."""
+    return {
+        name: value
+        for name, value in parameters.items()
+        if name not in EARLIER_DEFAULTS or value != EARLIER_DEFAULTS[name]
+    }

@@ -1,4 +1,4 @@
-"""ν of CO2, ν and step of non-greedy training: the best on validation rows, with the first seed, at every depth."""
+"""Selection of ν of CO2, and of ν and step of non-greedy training, on validation rows at every depth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from experiments import cells, methods
 from experiments.along import Along, Growth
 from experiments.cells import Cell
-from experiments.configs import Rivals
+from experiments.configs import Baselines
 from experiments.methods import Bounded
 from experiments.session import Session, hard_accuracy
 from experiments.store import as_json
@@ -16,15 +16,15 @@ from experiments.trees import Grown, TimeCapReached, at_most, train_on
 Chosen = dict[int, Bounded | None]
 
 
-def count_choices(session: Session, rivals: Rivals) -> int:
-    """How many steps of progress the choices have."""
-    names = [name for name in ("co2", "non_greedy") if name in rivals.methods]
-    return sum(len(_depths(session, rivals, name)) * len(rivals.candidates(name)) for name in names)
+def count_trials(session: Session, baselines: Baselines) -> int:
+    """Count the steps of progress of the selection."""
+    names = [name for name in ("co2", "non_greedy") if name in baselines.methods]
+    return sum(len(_depths(session, baselines, name)) * len(baselines.candidates(name)) for name in names)
 
 
-def choose_co2(session: Session, rivals: Rivals, along: Along) -> Chosen:
+def select_co2(session: Session, baselines: Baselines, along: Along) -> Chosen:
     """CO2's ν at every depth; None where the time cap came first."""
-    trials = _Trials(session, rivals, "co2", _depths(session, rivals, "co2"), along)
+    trials = _Trials(session, baselines, "co2", _depths(session, baselines, "co2"), along)
     for one in trials.candidates:
 
         def train(cell: Cell, grown: Grown, one: Bounded = one) -> None:
@@ -38,17 +38,17 @@ def choose_co2(session: Session, rivals: Rivals, along: Along) -> Chosen:
     return trials.chosen()
 
 
-def choose_non_greedy(session: Session, rivals: Rivals, along: Along) -> Chosen:
+def select_non_greedy(session: Session, baselines: Baselines, along: Along) -> Chosen:
     """ν and step of non-greedy training from a CO2 tree of the same rows; None where the time cap came first."""
-    trials = _Trials(session, rivals, "non_greedy", _depths(session, rivals, "non_greedy"), along)
+    trials = _Trials(session, baselines, "non_greedy", _depths(session, baselines, "non_greedy"), along)
 
     def train(cell: Cell, grown: Grown) -> None:
         for one in trials.candidates:
             if cell.depth not in trials.open(one, skip=False):
                 continue
-            like = methods.rival("non_greedy", cell.depth, rivals.epochs, trials.seed, one)
+            like = methods.baseline("non_greedy", cell.depth, baselines.epochs, trials.seed, one)
             try:
-                with at_most(session.cap(rivals.time_cap)):
+                with at_most(session.cap(baselines.time_cap)):
                     trained = train_on(grown.model, like, session.rows("train"))
             except TimeCapReached:
                 trials.put(cell.depth, one, None)
@@ -67,17 +67,17 @@ def choose_non_greedy(session: Session, rivals: Rivals, along: Along) -> Chosen:
     return trials.chosen()
 
 
-def _depths(session: Session, rivals: Rivals, name: str) -> list[int]:
-    return [cell.depth for cell in session.choosing([name], rivals.seeds[:1])]
+def _depths(session: Session, baselines: Baselines, name: str) -> list[int]:
+    return [cell.depth for cell in session.selection_cells([name], baselines.seeds[:1])]
 
 
 class _Trials:
     """Scores on validation rows by depth and setting, also those of earlier runs; None for one that took too long."""
 
-    def __init__(self, session: Session, rivals: Rivals, name: str, depths: list[int], along: Along) -> None:
-        self.session, self.rivals, self.name, self.depths, self.along = session, rivals, name, depths, along
-        self.candidates = rivals.candidates(name)
-        self.seed, self.cap = rivals.seeds[0], session.cap(rivals.time_cap)
+    def __init__(self, session: Session, baselines: Baselines, name: str, depths: list[int], along: Along) -> None:
+        self.session, self.baselines, self.name, self.depths, self.along = session, baselines, name, depths, along
+        self.candidates = baselines.candidates(name)
+        self.seed, self.cap = baselines.seeds[0], session.cap(baselines.time_cap)
         self.validation = (session.data.X_valid, session.data.y_valid)
         self.scores = {depth: self._found(depth) for depth in depths}
 
@@ -85,7 +85,7 @@ class _Trials:
         return Cell(self.name, depth, self.seed)
 
     def open(self, one: Bounded, *, skip: bool = True) -> list[int]:
-        """The depths at which a setting has no score yet; the others are passed by."""
+        """List the depths at which a candidate has no score yet."""
         there = [depth for depth in self.depths if str(one) in self.scores[depth]]
         if skip:
             for depth in there:
@@ -107,7 +107,7 @@ class _Trials:
         return {depth: self._best(depth) for depth in self.depths}
 
     def _best(self, depth: int) -> Bounded | None:
-        """The setting with the highest score, the first of those that tie."""
+        """Return the candidate with the highest score, the first in ties."""
         scores = {one: score for one in self.candidates if (score := self.scores[depth].get(str(one))) is not None}
         return max(scores, key=lambda one: scores[one]) if scores else None
 
@@ -115,9 +115,9 @@ class _Trials:
         found = self.session.found(self.cell(depth), cells.SELECTION)
         if found is None or found["config"] != as_json(self._config(depth)):
             return {}
-        is_settled = found["status"] == cells.DONE or found["time_cap"] >= self.cap
-        return {nu: score for nu, score in found["validation_hard"].items() if is_settled or score is not None}
+        is_valid = found["status"] == cells.DONE or found["time_cap"] >= self.cap
+        return {nu: score for nu, score in found["validation_hard"].items() if is_valid or score is not None}
 
     def _config(self, depth: int) -> dict[str, Any]:
-        model = methods.rival(self.name, depth, self.rivals.epochs, self.seed)
+        model = methods.baseline(self.name, depth, self.baselines.epochs, self.seed)
         return self.along.config(model, self.name, depth, "train") | {"seed": self.seed}

@@ -1,4 +1,4 @@
-"""Greedy and finetuned trees: epochs chosen on validation rows, then several seeds on all rows but the test's."""
+"""Greedy and finetuned trees: epochs selected on validation rows, then several seeds on all rows but the test rows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from experiments.trees import Grown, grow, timed, train_on
 
 
 def count(session: Session) -> int:
-    """How many steps of progress this part has."""
+    """Count the steps of progress."""
     ours = session.config.ours
     if ours is None:
         return 0
     names = _names(ours)
     total = len(session.wanted(names, ours.seeds)) if session.trains else 0
     if len(ours.epochs) > 1:
-        total += len(ours.epochs) * len(session.choosing(names, ours.choice_seeds))
+        total += len(ours.epochs) * len(session.selection_cells(names, ours.choice_seeds))
     return total
 
 
 def run(session: Session) -> None:
-    """All wanted cells of the paper's own algorithms."""
+    """Run all requested cells of the paper's own algorithms."""
     ours = session.config.ours
     for algorithm in ours.algorithms if ours else ():
         _run(session, ours, algorithm)
@@ -38,7 +38,7 @@ def _names(ours: Ours) -> list[str]:
 def _run(session: Session, ours: Ours, algorithm: str) -> None:
     names = [f"{stage}_{algorithm}" for stage in methods.STAGES]
     wanted = session.wanted(names, ours.seeds)
-    chosen = _choose(session, ours, algorithm, session.choosing(names, ours.choice_seeds))
+    chosen = _choose(session, ours, algorithm, session.selection_cells(names, ours.choice_seeds))
     for seed in ours.seeds if session.trains else ():
         for epochs in ours.epochs:
             mine = [cell for cell in wanted if cell.seed == seed and chosen[cell.method, cell.depth] == epochs]
@@ -46,12 +46,12 @@ def _run(session: Session, ours: Ours, algorithm: str) -> None:
 
 
 def _finish(session: Session, algorithm: str, epochs: int, wanted: list[Cell]) -> None:
-    """The cells of one seed that share a number of epochs, and so one growth."""
+    """Run the cells of one seed that share a number of epochs, and so one growth."""
     grown = None
     for cell in wanted:
         model = _model(cell, epochs)
         config = session.describe(model, grown_to=session.config.depths[-1])
-        if session.is_settled(cell, config):
+        if session.is_valid(cell, config):
             session.skip(cell)
             continue
         grown = grown or _grown(session, "all", algorithm, epochs, cell.seed)
@@ -61,7 +61,7 @@ def _finish(session: Session, algorithm: str, epochs: int, wanted: list[Cell]) -
 
 
 def _choose(session: Session, ours: Ours, algorithm: str, trials: list[Cell]) -> dict[tuple[str, int], int]:
-    """The number of epochs of each method and depth, by the hard tree's accuracy on validation rows; few win ties."""
+    """Select the epochs of each method and depth by the hard accuracy on validation rows; fewer win ties."""
     pairs = list(dict.fromkeys((cell.method, cell.depth) for cell in trials))
     if len(ours.epochs) == 1:
         return dict.fromkeys(pairs, ours.epochs[0])
@@ -73,7 +73,7 @@ def _choose(session: Session, ours: Ours, algorithm: str, trials: list[Cell]) ->
 
 
 def _try(session: Session, ours: Ours, algorithm: str, epochs: int, scores: dict[Cell, dict[str, float]]) -> None:
-    """The trials of one seed with a number of epochs, which share one growth."""
+    """Run the trials of one seed with a number of epochs, which share one growth."""
     grown = None
     for cell, found in scores.items():
         if str(epochs) in found:
@@ -99,7 +99,7 @@ def _pair(cell: Cell) -> tuple[str, int]:
 
 
 def best(scores: dict[str, float], epochs: tuple[int, ...]) -> int:
-    """The number of epochs with the highest score, the first of those that tie."""
+    """Return the number of epochs with the highest score, the first in ties."""
     return max(epochs, key=lambda number: scores[str(number)])
 
 
@@ -130,7 +130,7 @@ def _model(cell: Cell, epochs: int) -> Any:
 
 
 def _grown(session: Session, part: str, algorithm: str, epochs: int, seed: int) -> Grown:
-    """The greedy tree of the largest depth; level by level, so that cut at a depth it is the tree of that depth."""
+    """Grow the greedy tree of the largest depth, level by level; truncated, it is the tree of a depth."""
     model = methods.ours("greedy", algorithm, session.config.depths[-1], epochs, seed)
     key = session.describe(model, part, seed=seed, commit=session.commit)
     grown = session.shelf.get(key)
@@ -143,7 +143,7 @@ def _grown(session: Session, part: str, algorithm: str, epochs: int, seed: int) 
 
 
 def _trained(session: Session, grown: Grown, cell: Cell, epochs: int, part: str) -> tuple[Any, float]:
-    """The cell's tree, and the seconds that it took beyond the growth."""
+    """Train the cell's tree; return it with the seconds beyond growth."""
     start = grown.model.truncate(cell.depth)
     if cell.method.startswith("greedy"):
         return start, 0.0

@@ -1,4 +1,4 @@
-"""The same run in several processes: what rests on nothing first, then what rests on it, longest first.
+"""The same run in several processes: model selection first, then the cells that depend on it, longest first.
 
 Every unit is a command of ``experiments.run`` with filters; units never write the same record, and a unit whose records
 are there ends at once, so a run may be broken off and repeated.
@@ -47,7 +47,7 @@ class Unit:
         return f"{self.config.data}: {what}{', '.join(self.methods)}, seed {seeds}, depth {depths}"
 
     def arguments(self) -> list[str]:
-        """The filters that make it."""
+        """Return the command-line filters of the unit."""
         lists = {"--methods": self.methods, "--seeds": self.seeds, "--depths": self.depths}
         given = [part for name, values in lists.items() for part in (name, ",".join(map(str, values)))]
         return [str(self.path), *given, "--stage", self.stage]
@@ -68,15 +68,15 @@ def waves(config: Config, path: Path, wanted: Filter) -> list[list[Unit]]:
                 add(0, names, (seed,), depths, "choose")
             for seed in ours.seeds:
                 add(2, names, (seed,), depths, "all")
-    for name in config.rivals.methods if config.rivals else ():
-        assert config.rivals is not None
-        first, whole = config.rivals.seeds[:1], name == "non_greedy"
+    for name in config.baselines.methods if config.baselines else ():
+        assert config.baselines is not None
+        first, whole = config.baselines.seeds[:1], name == "non_greedy"
         if name == "co2":
             add(0, (name,), first, depths, "choose")
         for depth in depths if whole else ():
             add(1, (name,), first, (depth,), "choose")
-        for seed in config.rivals.seeds:
-            mine = tuple(depth for depth in depths if seed in config.rivals.seeds_at(depth))
+        for seed in config.baselines.seeds:
+            mine = tuple(depth for depth in depths if seed in config.baselines.seeds_at(depth))
             for part in [(depth,) for depth in mine] if whole else [mine]:
                 add(3 if whole else 2, (name,), (seed,), part, "all")
     if soft := config.soft:
@@ -86,7 +86,7 @@ def waves(config: Config, path: Path, wanted: Filter) -> list[list[Unit]]:
 
 
 def _kept(unit: Unit, wanted: Filter) -> Unit | None:
-    """What a filter leaves of a unit. Choices are made with seeds of their own, whatever cells are wanted."""
+    """Filter a unit; model selection has seeds of its own, whatever cells are requested."""
     lists: list[tuple[Any, ...]] = []
     for values, asked in ((unit.methods, wanted.methods), (unit.seeds, wanted.seeds), (unit.depths, wanted.depths)):
         is_choice = unit.stage == "choose" and values is unit.seeds
@@ -104,7 +104,7 @@ class Estimate:
 
 
 def estimate(unit: Unit, results: Path, known: Sequence[Record]) -> Estimate:
-    """A rough guess, from cells of the same method and depth; None where there is none of the method.
+    """Estimate the seconds from cells of the same method and depth; None without any.
 
     A tree is grown once for all its depths; choices take as long as their trials' cells. Cells of other epochs than the
     recorded choices prefer are missing; what a choice still to be made will change cannot be known before.
@@ -134,7 +134,7 @@ def _trials(unit: Unit) -> int:
     ours = unit.config.ours
     if ours and unit.methods[0].endswith(ALGORITHMS):
         return len(ours.epochs)
-    return len(unit.config.rivals.candidates(unit.methods[0])) if unit.config.rivals else 1
+    return len(unit.config.baselines.candidates(unit.methods[0])) if unit.config.baselines else 1
 
 
 def _seconds(data: str, name: str, depth: int, known: Sequence[Record]) -> tuple[float, float] | None:
@@ -150,7 +150,7 @@ def _seconds(data: str, name: str, depth: int, known: Sequence[Record]) -> tuple
 
 
 def _is_current(record: Record, chosen: Mapping[tuple[str, int], int]) -> bool:
-    """Whether a record is of a rival's present set-up, a choice is whole, and a cell has the epochs that were chosen.
+    """Return True if a record has a baseline's present set-up, a complete selection, and the selected epochs.
 
     A cell that was given up at a time cap counts.
     """
@@ -163,7 +163,7 @@ def _is_current(record: Record, chosen: Mapping[tuple[str, int], int]) -> bool:
 
 
 def known_cells(results: Path, configs: Iterable[Config]) -> list[Record]:
-    """All finished cells of some data sets."""
+    """Read all finished cells of some data sets."""
     stores = (store_of("paper", results, config.data) for config in configs)
     return [record for store in stores for record in store.records(kind=cells.CELL) if record["status"] == cells.DONE]
 

@@ -1,4 +1,4 @@
-"""Progress and time left: a live line on a terminal, plain lines elsewhere."""
+"""Progress and remaining time: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Progress:
             self._bar.stop()
 
     def expect(self, total: int) -> None:
-        """How many steps there will be."""
+        """Set the number of steps."""
         self.total = total
         if self._bar and self._task is not None:
             self._bar.update(self._task, total=total)
 
     def step(self, name: str, outcome: str) -> None:
-        """A step that took its time."""
+        """Count a step that took time."""
         self.done += 1
         self.fresh += 1
         left = f"about {spoken(self.seconds_left())} left"
@@ -50,23 +50,23 @@ class Progress:
             self._bar.update(self._task, completed=self.done, left=left)
 
     def skip(self, name: str) -> None:
-        """A step whose result is there already."""
+        """Count a step whose result exists already."""
         self.done += 1
         if self._bar and self._task is not None:
             self._bar.update(self._task, completed=self.done)
 
     def say(self, line: str) -> None:
-        """A line of text."""
+        """Print a line of text."""
         self.console.print(line, markup=False)
 
     def seconds_left(self) -> float:
-        """As long as the steps so far took on average, times those left."""
+        """Estimate the remaining seconds from the mean of the steps so far."""
         spent = time.perf_counter() - self.started
         return spent / max(self.fresh, 1) * max(self.total - self.done, 0)
 
 
 def spoken(seconds: float) -> str:
-    """A length of time as one says it.
+    """Format a duration.
 
     >>> spoken(42), spoken(600), spoken(9000)
     ('42 s', '10 min', '2.5 h')

@@ -1,4 +1,4 @@
-"""Where a result comes from: commit, machine, versions. No host names and no paths."""
+"""Provenance of a result: commit, machine, versions. No host names and no paths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNKNOWN = "unknown"
 
 
 def commit(results: Path) -> str:
-    """The commit that is checked out; with "+changes" where files outside the results differ from it."""
+    """Return the commit that is checked out, with "+changes" if files outside the results differ from it."""
     try:
         name = _git("rev-parse", "HEAD")
         places = [f":(exclude,top){place}" for place in _inside(RESULTS, results)]
@@ -29,7 +29,7 @@ def commit(results: Path) -> str:
 
 
 def is_known(name: str) -> bool:
-    """Whether the code of a result can be checked out again."""
+    """Return True if the code of a result can be checked out again."""
     return name != UNKNOWN and not name.endswith("+changes")
 
 

@@ -1,4 +1,4 @@
-"""What others have published of the paper's rivals, and our trees beside it: a table with its sources."""
+"""Published accuracies of the paper's baselines beside ours, with their sources."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.claims import ALL_HIGHER, OPEN, OURS, Judgement, label
+from experiments.claims import ALL_HIGHER, OPEN, OURS, Verdict, label
 from experiments.comparing import Comparison, Tally
 from experiments.methods import METHODS
 from experiments.table import Results, Summary
@@ -30,11 +30,11 @@ class Value:
 
     @property
     def summary(self) -> Summary:
-        """The value in the form of our own."""
+        """Convert the value to the form of our own."""
         return Summary((self.accuracy,), known_spread=self.margin)
 
     def shown(self, number: int) -> str:
-        """As the table has it, with the number of its source."""
+        """Format the value for the table, with the number of its source."""
         if not self.depths:
             where = ", best"
         else:
@@ -52,7 +52,7 @@ class Published:
 
     @classmethod
     def read(cls, path: Path = FILE) -> Published:
-        """The values of a file."""
+        """Read the values of a file."""
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         values = tuple(Value(**(value | {"depths": tuple(value["depths"])})) for value in found["value"])
         unknown = sorted({value.source for value in values} - set(found["sources"]))
@@ -61,11 +61,11 @@ class Published:
         return cls(values, found["sources"])
 
     def table(self, results: Sequence[Results]) -> tuple[list[str], list[list[str]]]:
-        """Header and rows: one row per rival, one column per data set of the paper's figure; empty where not known."""
+        """Return header and rows: one row per baseline, one column per data set of the paper's figure."""
         numbers = {name: number for number, name in enumerate(self.sources, start=1)}
         columns = [found for found in results if any(value.data == found.config.data for value in self.values)]
         rows = []
-        for method in (name for name, entry in METHODS.items() if entry.family == "rivals"):
+        for method in (name for name, entry in METHODS.items() if entry.family == "baselines"):
             cells = []
             for found in columns:
                 of_cell = [v for v in self.values if (v.data, v.method) == (found.config.data, method)]
@@ -73,8 +73,8 @@ class Published:
             rows.append([label(method), *cells])
         return ["", *(found.config.title for found in columns)], rows
 
-    def judge(self, results: Mapping[str, Results]) -> list[Judgement]:
-        """The claims on test rows, against what is known."""
+    def evaluate_claims(self, results: Mapping[str, Results]) -> list[Verdict]:
+        """Test the claims on test rows against the published values."""
         return [self._at_known_depths(found) for found in results.values() if self._of(found)] + [
             self._already_above(results[name], depth) for name, depth in SHALLOW.items() if name in results
         ]
@@ -82,16 +82,16 @@ class Published:
     def _of(self, found: Results) -> list[Value]:
         return [value for value in self.values if value.data == found.config.data]
 
-    def _at_known_depths(self, found: Results) -> Judgement:
+    def _at_known_depths(self, found: Results) -> Verdict:
         pairs = [
             Comparison(ours, value.summary, f"depth {depth}", f"{label(value.method)}, published")
             for value in self._of(found)
             for depth in value.depths
             if (ours := found.get(OURS, depth, "test_hard"))
         ]
-        return _judgement(found, "more accurate on test rows at the depths that are known", pairs)
+        return _make_verdict(found, "more accurate on test rows at the depths that are known", pairs)
 
-    def _already_above(self, found: Results, depth: int) -> Judgement:
+    def _already_above(self, found: Results, depth: int) -> Verdict:
         ours = found.get(OURS, depth, "test_hard")
         values = self._of(found) if ours else []
         pairs = [
@@ -99,12 +99,12 @@ class Published:
             for value in values
             if ours
         ]
-        return _judgement(found, f"depth {depth} is above every published value on test rows", pairs)
+        return _make_verdict(found, f"depth {depth} is above every published value on test rows", pairs)
 
 
-def _judgement(found: Results, claim: str, pairs: list[Comparison]) -> Judgement:
+def _make_verdict(found: Results, claim: str, pairs: list[Comparison]) -> Verdict:
     if not pairs:
-        return Judgement(found.config.title, claim, OPEN, words="no cell that it needs has run")
+        return Verdict(found.config.title, claim, OPEN, words="no cell that it needs has run")
     tally = Tally.of(pairs)
     words = "; ".join(map(str, pairs))
-    return Judgement(found.config.title, claim, ALL_HIGHER.verdict(tally), tally, len(pairs), words)
+    return Verdict(found.config.title, claim, ALL_HIGHER.verdict(tally), tally, len(pairs), words)

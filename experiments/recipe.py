@@ -121,7 +121,7 @@ def shape_of(data: str) -> dict[str, Any]:
 
 
 def try_part(data: str, part: str, home: Path) -> None:
-    """One line of the ladder, judged by the validation rows."""
+    """Score one step of the ablation on the validation rows."""
     key = {"kind": "parts", "part": part, "seed": 0}
     if store(data, home).get(*key.values()) is None:
         X, y, X_valid, y_valid, *_ = parts_of(data)
@@ -130,12 +130,12 @@ def try_part(data: str, part: str, home: Path) -> None:
 
 
 def applies(data: str, part: str) -> bool:
-    """Whether a part means something for these rows."""
+    """Return True if an option applies to these rows."""
     return data in SHAPES or "shifts" not in PARTS[part]
 
 
 def try_small(data: str, part: str, seed: int, home: Path) -> None:
-    """The same on fewer rows."""
+    """Score the same on fewer rows."""
     key = {"kind": "small", "part": part, "seed": seed}
     if store(data, home).get(*key.values()) is None:
         X, y, X_valid, y_valid, *_ = parts_of(data)
@@ -147,7 +147,7 @@ def try_small(data: str, part: str, seed: int, home: Path) -> None:
 
 
 def try_defaults(data: str, seed: int, home: Path, variant: str = "defaults") -> None:
-    """The plain defaults, or a variant of them, on all training rows, judged by the test rows."""
+    """Score the defaults, or a variant of them, trained on all training rows, on the test rows."""
     more = VARIANTS[variant][1] if variant in VARIANTS else {}
     key = {"kind": "variants" if more else "defaults", "part": variant, "seed": seed}
     if store(data, home).get(*key.values()) is None:
@@ -157,7 +157,7 @@ def try_defaults(data: str, seed: int, home: Path, variant: str = "defaults") ->
 
 
 def try_folds(seed: int, home: Path) -> None:
-    """The plain defaults on all digits, in four folds."""
+    """Cross-validate the defaults on all digits in four folds."""
     key = {"kind": "folds", "part": "defaults", "seed": seed}
     if store("digits", home).get(*key.values()) is None:
         X, y = load_digits(return_X_y=True)
@@ -171,7 +171,7 @@ def try_folds(seed: int, home: Path) -> None:
 
 
 def page(home: Path) -> str:
-    """The tables, from the records that are there."""
+    """Write the tables of the available records."""
     there = {data: store(data, home) for data in DATA}
     lines = ["# What each part gives", "", INTRO, "", "| validation, hard % | " + " | ".join(DATA.values()) + " |"]
     lines.append("|---|" + "---|" * len(DATA))

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments import claims, configs, provenance
-from experiments.claims import Judgement
+from experiments.claims import Verdict
 from experiments.comparing import RULE
 from experiments.figure import draw, save
 from experiments.methods import ALGORITHMS, METHODS
@@ -21,7 +21,7 @@ RESULTS = provenance.RESULTS / "paper"
 TABLES = {
     "test_hard": "Test accuracy of the hard tree",
     "train_hard": "Accuracy of the hard tree on the rows it was trained on",
-    "test_soft": "Soft test accuracy: every leaf is visited, no rival of a hard tree",
+    "test_soft": "Soft test accuracy: every leaf is visited, no baseline of a hard tree",
     "train_soft": "Soft accuracy on the rows it was trained on",
 }
 
@@ -34,19 +34,19 @@ training and validation rows together. Accuracy in %, mean ± standard deviation
 **Hard** is the deterministic tree that predicts: one path, one leaf. **Soft** is the probabilistic tree, which visits
 all leaves; it stands in tables of its own.
 
-The rivals are **our re-implementations** from their descriptions, not their authors' programs: a verdict against them
-says nothing of the published curves, which stand in a section of their own. A cell without a number says why.
+The baselines are **our re-implementations** from their descriptions, not their authors' programs: a verdict against
+them says nothing of the published curves, which stand in a section of their own. A cell without a number says why.
 """
 
 MADE_WORDS = """
 Rows made by the law that `experiments/standins.py` states, for those who have no files of SensIT or Protein. No claim
-of the paper is judged on them.
+of the paper is tested on them.
 """
 
 EARLIER_WORDS = f"""\
-{EARLIER} This cell is of an earlier set-up of the rival, and the next run replaces it: OC1 with 50 coordinates a round
-and 2000 rows, CO2 with the best of three ν at every leaf by training gain, non-greedy training with ν from 10, 100 and
-1000.
+{EARLIER} This cell is of an earlier set-up of the baseline, and the next run replaces it: OC1 with 50 coordinates a
+round and 2000 rows, CO2 with the best of three ν at every leaf by training gain, non-greedy training with ν from 10,
+100 and 1000.
 """
 
 
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write(all_results: Sequence[Results], output: Path) -> list[Path]:
-    """The page, and the figure where anything is finished."""
+    """Write the page, and the figure if anything is finished."""
     finished = [results for results in all_results if results.done]
     pictures = save(draw(finished), output.with_suffix("")) if finished else []
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -79,14 +79,14 @@ def write(all_results: Sequence[Results], output: Path) -> list[Path]:
 
 
 def page(all_results: Sequence[Results], pictures: Sequence[str]) -> str:
-    """The whole page in Markdown."""
+    """Write the whole page in Markdown."""
     parts = [INTRODUCTION]
     if pictures:
         parts.append(f"![Accuracy over the maximum depth]({pictures[0]})\n")
         parts.append(
             "*One column per data set: test accuracy, our lead on test rows from depth 6 on, training accuracy. Ours "
-            "solid, re-implemented rivals dashed, all hard; bands are a standard deviation over seeds, bars the width "
-            "of a tie. Dotted: the soft tree's soft score, which visits all leaves.*\n"
+            "solid, re-implemented baselines dashed, all hard; bands are a standard deviation over seeds, bars the "
+            "width of a tie. Dotted: the soft tree's soft score, which visits all leaves.*\n"
         )
     parts += [start_section(all_results), claims_section(all_results), published_section(all_results)]
     sections = [data_section(results) for results in all_results]
@@ -95,7 +95,7 @@ def page(all_results: Sequence[Results], pictures: Sequence[str]) -> str:
 
 
 def start_section(all_results: Sequence[Results]) -> str:
-    """How epochs were chosen, and whether Finetuned starts from the tree of the Greedy line."""
+    """Describe the selection of epochs, and whether Finetuned starts from the tree of the Greedy line."""
     lines = []
     for results in all_results:
         pairs = [(algorithm, depth) for algorithm in ALGORITHMS for depth in results.config.depths]
@@ -129,23 +129,23 @@ def start_section(all_results: Sequence[Results]) -> str:
 
 
 def claims_section(all_results: Sequence[Results]) -> str:
-    """Every claim with its verdict and numbers."""
+    """List every claim with its verdict and numbers."""
     by_name = {results.config.data: results for results in all_results}
     leads = [line for results in all_results if (line := claims.higher_from(results))]
     lines = [
         "## The paper's claims against our re-implementations\n",
         f"{RULE}\n",
         "“At all depths” is confirmed where every comparison is higher and refuted where one is lower; in between ties "
-        f"keep it open. “Generally” and “equally” are judged as a share: at least {claims.SHARE:.0%} of the "
+        f"keep it open. “Generally” and “equally” are tested as a share: at least {claims.SHARE:.0%} of the "
         f"comparisons higher, or tied. Ours is {METHODS[claims.OURS].label}.\n",
-        judgements_table(claims.judge(by_name)),
+        verdicts_table(claims.evaluate_claims(by_name)),
         *(f"* {line}" for line in leads),
     ]
     return "\n".join(lines) + "\n"
 
 
 def published_section(all_results: Sequence[Results]) -> str:
-    """The rivals' published accuracies, and the claims against them."""
+    """List the baselines' published accuracies, and the claims against them."""
     published = Published.read()
     by_name = {results.config.data: results for results in all_results}
     sources = [f"[{number}] {source}" for number, source in enumerate(published.sources.values(), start=1)]
@@ -154,24 +154,24 @@ def published_section(all_results: Sequence[Results]) -> str:
         return ""
     lines = [
         "## Against published values\n",
-        "What is known of the rivals' test accuracies in %; what is not known to us is left empty. Data are split and "
-        "prepared by their authors' own protocols, so a difference of a point says little.\n",
+        "What is known of the baselines' test accuracies in %; what is not known to us is left empty. Data are split "
+        "and prepared by their authors' own protocols, so a difference of a point says little.\n",
         f"{markdown(header, rows)}",
         "; ".join(sources) + ".\n",
-        judgements_table(published.judge(by_name)),
+        verdicts_table(published.evaluate_claims(by_name)),
     ]
     return "\n".join(lines)
 
 
-def judgements_table(judgements: Iterable[Judgement]) -> str:
+def verdicts_table(verdicts: Iterable[Verdict]) -> str:
     """Claims, verdicts, how many comparisons are higher, tied and lower, and which stand against the claim."""
     header = ["data set", "claim", "verdict", "higher", "tied", "lower", "beside it"]
-    rows = [[j.data, j.claim, f"**{j.verdict}**", *j.counts, j.words] for j in judgements]
+    rows = [[j.data, j.claim, f"**{j.verdict}**", *j.counts, j.words] for j in verdicts]
     return markdown(header, rows)
 
 
 def data_section(results: Results) -> str:
-    """The tables of one data set."""
+    """Write the tables of one data set."""
     done, capped, asked = results.counted()
     heading = f"## {results.config.title}\n"
     heading += MADE_WORDS if results.config.made else ""
@@ -194,18 +194,18 @@ def data_section(results: Results) -> str:
 
 
 def has_soft(method: str) -> bool:
-    """Whether a method trains a probabilistic tree."""
-    return METHODS[method].family != "rivals"
+    """Return True if a method trains a probabilistic tree."""
+    return METHODS[method].family != "baselines"
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Format a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _spoken(seeds: Sequence[int]) -> str:
-    """The least and the most seeds that any choice rests on."""
+    """Format the range of the number of seeds behind a selection."""
     few, many = seeds[0], seeds[-1]
     return (f"{few} to {many} seeds" if few < many else f"{many} seeds") if many > 1 else "one seed"
 

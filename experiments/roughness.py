@@ -47,7 +47,7 @@ WINDOWS = {0.0: "unsmoothed", 1e-2: "finetuned"}
 
 
 def neighbour_correlation(images: npt.NDArray[np.float64]) -> float:
-    """The mean over images of the correlation between neighbouring pixels, side by side and one below the other.
+    """Compute the mean correlation of neighbouring pixels, horizontal and vertical, over images.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def measured(fit: Fit, data: Dataset, device: str, kept: Path) -> dict[str, Any]
 
 
 def run(name: str, seeds: list[int], given: argparse.Namespace, console: Console) -> None:
-    """All fits of one data set that are not there yet."""
+    """Run all missing fits of one data set."""
     data, commit = LOADERS[name](), given.commit or provenance.commit(given.results)
     store = store_of("roughness", given.results, name)
 
@@ -149,7 +149,7 @@ def run(name: str, seeds: list[int], given: argparse.Namespace, console: Console
 
 
 def picture_of(name: str) -> str:
-    """The picture of a data set's weight images."""
+    """Draw a data set's weight images."""
     return f"weights-{name.replace('_', '-')}.png"
 
 
@@ -173,7 +173,7 @@ def save(figure: Any, picture: Path) -> None:
 
 
 def page(results: Path) -> str:
-    """The table in Markdown."""
+    """Write the table in Markdown."""
     lines = [
         "# Weight images with and without the spatial penalty",
         "",
@@ -210,7 +210,7 @@ def page(results: Path) -> str:
 
 
 def _groups(results: Path, part: str) -> dict[tuple[str, str, float], list[Record]]:
-    """The finished fits of one part by data, training and λ."""
+    """Group the finished fits of one part by data, training and λ."""
     groups: dict[tuple[str, str, float], list[Record]] = {}
     for file in sorted(results.glob(f"*{ENDING}")):
         for found in store_of("roughness", results, file.stem).records(part=part):
@@ -223,7 +223,7 @@ def _spread(found: list[Record], metric: str) -> str:
 
 
 def _chosen(results: Path) -> list[str]:
-    """What λ was chosen from: accuracies on validation rows."""
+    """List the validation accuracies from which λ was selected."""
     lines = ["On validation rows:", "", "| data | training | λ | seeds | hard |", "|" + " --- |" * 5]
     for (name, way, roughness), found in _groups(results, "validation").items():
         lines.append(f"| {name} | {way} | {roughness:g} | {len(found)} | {_spread(found, 'hard')} |")
@@ -231,7 +231,7 @@ def _chosen(results: Path) -> list[str]:
 
 
 def _windows(results: Path) -> list[str]:
-    """The trees on the windows of ISBI's slices, which another experiment trains."""
+    """List the trees on the windows of ISBI's slices, which another experiment trains."""
     lines = [
         "Windows of 31 × 31 pixels of ISBI's slices, depth 8 ([segmentation](segmentation.md)), test slices:",
         "",

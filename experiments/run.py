@@ -16,7 +16,7 @@ from typing import TypeVar
 from rich.console import Console
 
 from crisptree.datasets import DataFormatError, DataNotFoundError, Dataset
-from experiments import configs, ours, parallel, provenance, rivals
+from experiments import baselines, configs, ours, parallel, provenance
 from experiments.methods import METHODS
 from experiments.progress import Progress
 from experiments.session import Filter, Session
@@ -66,7 +66,7 @@ def _run(config: configs.Config, given: argparse.Namespace, console: Console) ->
 
 
 def _run_side_by_side(wanted: list[tuple[configs.Config, Path]], given: argparse.Namespace, console: Console) -> int:
-    """All data sets together, so that no core waits for the last unit of one of them."""
+    """Run all data sets in one pool of processes, so that no core idles at the end of one of them."""
     there, status = [], 0
     for config, path in wanted:
         try:
@@ -114,10 +114,10 @@ def _run_all(
         time_cap=given.time_cap,
         trains=given.stage == "all",
     )
-    session.progress.expect(ours.count(session) + rivals.count(session))
+    session.progress.expect(ours.count(session) + baselines.count(session))
     with session.progress:
         ours.run(session)
-        rivals.run(session)
+        baselines.run(session)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -133,7 +133,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time, each with its share of the cores")
     parser.add_argument("--dry-run", action="store_true", help="say what there is to do and about how long it takes")
     parser.add_argument("--stage", choices=("all", "choose"), default="all", help="only choices on validation rows")
-    parser.add_argument("--time-cap", type=float, help="seconds for a rival's growth, a rival's training, a soft tree")
+    parser.add_argument(
+        "--time-cap", type=float, help="seconds for a baseline's growth, a baseline's training, a soft tree"
+    )
     return parser
 
 

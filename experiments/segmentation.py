@@ -154,7 +154,7 @@ MODELS = {name: Forest if name == "forest" else Ours for name in ROWS}
 
 
 def measure(model: Model, images: np.ndarray, truth: np.ndarray) -> dict[str, float | None]:
-    """All numbers of one part of the data. Segments are the pieces of cell that hang together."""
+    """Compute all metrics of one part of the data; segments are the connected components of cells."""
     started = time.perf_counter()
     probability = model.probability(images)
     seconds = time.perf_counter() - started
@@ -176,7 +176,7 @@ def measure(model: Model, images: np.ndarray, truth: np.ndarray) -> dict[str, fl
 
 def run(name: str, seed: int, data: Dataset, device: str = "cpu", commit: str | None = None) -> None:
     """Train and measure one row, unless its record answers for the same configuration."""
-    store, config = store_of("segmentation", FOLDER, DATA), methods.told({**ROWS[name], "seed": seed})
+    store, config = store_of("segmentation", FOLDER, DATA), methods.changed_values({**ROWS[name], "seed": seed})
     found = store.get(name, seed)
     if found is not None and found["config"] == as_json(config):
         return
@@ -200,7 +200,7 @@ def run(name: str, seed: int, data: Dataset, device: str = "cpu", commit: str | 
 
 
 def page() -> str:
-    """A table of test numbers, mean ± spread over seeds, and the validation numbers that choices were made on."""
+    """Write the table of test metrics, mean ± spread over seeds, and of the validation metrics."""
     lines = [
         "# Segmentation: membranes in electron microscopy (ISBI 2012)",
         "",
@@ -234,11 +234,11 @@ PICTURES = {
 
 
 def verdict(store: Store) -> list[str]:
-    """What becomes of the paper's sentence on leaves, under its own protocol and under the better one."""
+    """Test the paper's statement on leaves, under its protocol and under the better one."""
     rows = [*PAPER_ROWS, FIGURE_ROW]
     found = {row: [cell["test"]["same_leaf"] for cell in store.records(row=row)] for row in rows}
     own = next((row for row in PAPER_ROWS if found[row]), None)
-    words = "cannot be judged: no tree of the paper's protocol has been trained."
+    words = "cannot be tested: no tree of the paper's protocol has been trained."
     if own is not None:
         is_most = np.mean(found[own]) > 0.5
         seeds = len(found[own])
@@ -260,7 +260,7 @@ def _spread(values: list[float | None]) -> str:
 
 
 def draw(data: Dataset) -> None:
-    """The paper's figure for the first test slice, and weights with and without spatial penalty, from kept rows."""
+    """Draw the paper's figure for the first test slice, and weights with and without spatial penalty."""
     import crisptree
     from crisptree.plots import plot_segmentation
 
@@ -279,14 +279,14 @@ def draw(data: Dataset) -> None:
 
 
 def _grey(picture: Path) -> None:
-    """A file of a third of the size: there is no colour in it."""
+    """Convert an image file to grey, a third of its size."""
     from PIL import Image
 
     Image.open(picture).convert("L").save(picture, optimize=True)
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--which", default=",".join(ROWS), help="rows, separated by commas")
     parser.add_argument("--seeds", default="0", help="seeds, separated by commas")

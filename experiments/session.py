@@ -1,4 +1,4 @@
-"""One data set's run: which cells are wanted, which are there, and how a result becomes a record."""
+"""Run of one data set: requested cells, existing cells, and records of results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Filter:
     seeds: frozenset[int] | None = None
 
     def wants(self, cell: Cell) -> bool:
-        """Whether a cell is asked for."""
+        """Return True if a cell is requested."""
         pairs = ((self.methods, cell.method), (self.depths, cell.depth), (self.seeds, cell.seed))
         return all(wanted is None or value in wanted for wanted, value in pairs)
 
@@ -59,17 +59,17 @@ class Session:
         return self._rows[part]
 
     def cap(self, given: float) -> float:
-        """The time cap: that of the command, else that of the configuration."""
+        """Return the time cap of the command, else that of the configuration."""
         return given if self.time_cap is None else self.time_cap
 
     def wanted(self, names: Iterable[str], seeds: Iterable[int], depths: Iterable[int] | None = None) -> list[Cell]:
-        """The cells of some methods that are asked for, shallow ones first."""
+        """List the requested cells of some methods, shallow ones first."""
         depths = self.config.depths if depths is None else depths
         every = (Cell(name, depth, seed) for seed in seeds for depth in depths for name in names)
         return [cell for cell in every if self.filter.wants(cell)]
 
-    def choosing(self, names: Iterable[str], seeds: Iterable[int]) -> list[Cell]:
-        """The trials that cells rest on: of all their seeds, or, where only choices are made, of those asked for."""
+    def selection_cells(self, names: Iterable[str], seeds: Iterable[int]) -> list[Cell]:
+        """List the trials behind the cells: of all their seeds, or only of the requested ones."""
         asked = self.filter.seeds if not self.trains else None
         depths = [depth for depth in self.config.depths if self.filter.depths is None or depth in self.filter.depths]
         names = [name for name in names if self.filter.methods is None or name in self.filter.methods]
@@ -77,7 +77,7 @@ class Session:
         return [Cell(name, depth, seed) for seed in seeds for depth in depths for name in names]
 
     def describe(self, model: CrispTreeClassifier, part: str = "all", **more: Any) -> dict[str, Any]:
-        """The configuration of a result: two results with the same one are the same experiment."""
+        """Return the configuration of a result; results of the same configuration are the same experiment."""
         X, _ = self.rows(part)
         return {
             "data": self.config.data,
@@ -88,12 +88,12 @@ class Session:
             **more,
         }
 
-    def is_settled(self, cell: Cell, config: dict[str, Any], time_cap: float | None = None) -> bool:
-        """Whether the cell's record answers for this configuration."""
-        return cells.is_settled(self.found(cell), config, time_cap)
+    def is_valid(self, cell: Cell, config: dict[str, Any], time_cap: float | None = None) -> bool:
+        """Return True if the cell's record is valid for this configuration."""
+        return cells.is_valid(self.found(cell), config, time_cap)
 
     def found(self, cell: Cell, kind: str = cells.CELL) -> Record | None:
-        """What an earlier run recorded."""
+        """Return the record of an earlier run."""
         return self.store.get(kind, cell.method, cell.depth, cell.seed)
 
     def record(self, cell: Cell, outcome: dict[str, Any], config: dict[str, Any], kind: str = cells.CELL) -> None:
@@ -107,7 +107,7 @@ class Session:
         self, cell: Cell, config: dict[str, Any], model: CrispTreeClassifier, seconds: float, **more: Any
     ) -> None:
         """Score a trained cell and write it."""
-        metrics = self._metrics(model, with_soft=methods.METHODS[cell.method].family != "rivals")
+        metrics = self._metrics(model, with_soft=methods.METHODS[cell.method].family != "baselines")
         self.record(cell, {"status": cells.DONE, **more, "seconds": round(seconds, 3), "metrics": metrics}, config)
         self.progress.step(f"{self.config.data}: {cell}", f"test {100 * metrics['test_hard']:.2f} in {seconds:.1f} s")
 
@@ -131,11 +131,11 @@ class Session:
 
 
 def hard_accuracy(model: CrispTreeClassifier, rows: Rows) -> float:
-    """The share of rows whose one leaf names their class."""
+    """Compute the accuracy of the deterministic tree."""
     return float(np.mean(model.predict(rows[0]) == rows[1]))
 
 
 def soft_accuracy(model: CrispTreeClassifier, rows: Rows) -> float:
-    """The same for the probabilistic tree, which visits all leaves."""
+    """Compute the accuracy of the probabilistic tree, which visits all leaves."""
     best = model.soft_predict_proba(rows[0]).argmax(axis=1)
     return float(np.mean(model.classes_[best] == rows[1]))

@@ -1,6 +1,6 @@
-"""Two data sets made by a stated law, of the kind of SensIT and Protein, for those who have no files of these.
+"""Two synthetic data sets of the shape of SensIT and Protein, for users without their files.
 
-They are **not** SensIT and Protein, and no claim of the paper is judged on them; titles say “made”. What they share is
+They are **not** SensIT and Protein, and no claim of the paper is tested on them; titles say “made”. What they share is
 the shape: 100 dense features that follow one another, and 357 = 17 × 21 of which one in 21 is 1; three classes.
 """
 

@@ -1,4 +1,4 @@
-"""Results of one experiment on one data set: a file of JSON lines, one record each, sorted by what identifies a record.
+"""Results of one experiment on one data set: a file of JSON lines, one record each, sorted by its key.
 
 ``python -m experiments.store EXPERIMENT FILE OTHER ...`` puts the records of other files, made on other machines, into
 the first. A record that is there already is replaced.
@@ -39,12 +39,12 @@ class Store:
         self._stamp: tuple[int, int, int] | None = None
 
     def get(self, *key: Any) -> Record | None:
-        """The record with these values of the fields that identify it; None where there is none."""
+        """Return the record of a key; None without one."""
         line = self._lines().get(key)
         return None if line is None else json.loads(line)
 
     def records(self, **wanted: Any) -> list[Record]:
-        """All records in order, or those that have these values."""
+        """List all records in order, or those with these values."""
         every = (json.loads(line) for _, line in sorted(self._lines().items()))
         return [record for record in every if all(record[name] == value for name, value in wanted.items())]
 
@@ -68,7 +68,7 @@ class Store:
             unfinished.unlink(missing_ok=True)
 
     def _lines(self) -> dict[Key, str]:
-        """The lines by key, read again where the file is not the one that was read last. The later of two counts."""
+        """Return the lines by key, read again if the file has changed; the later of two counts."""
         try:
             with self.path.open("rb") as file:
                 status = os.fstat(file.fileno())
@@ -110,12 +110,12 @@ class Store:
 
 
 def store_of(experiment: str, folder: Path, data: str) -> Store:
-    """The results of an experiment, a key of ``KEYS``, on a data set."""
+    """Return the results of an experiment, a key of ``KEYS``, on a data set."""
     return Store(folder / (data + ENDING), KEYS[experiment])
 
 
 def as_json(content: Any) -> Any:
-    """What a reader of the file will see: lists for tuples."""
+    """Convert a value to what JSON restores: lists for tuples."""
     return json.loads(json.dumps(content))
 
 

@@ -1,4 +1,4 @@
-"""What the finished cells say: means and spreads by data set, method and depth."""
+"""Means and spreads of the finished cells by data set, method and depth."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Summary:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the configuration asks for more seeds than are finished."""
+        """Return True if the configuration has more seeds than are finished."""
         return len(self.values) < self.asked
 
     @property
@@ -44,7 +44,7 @@ class Summary:
 
     @property
     def spread(self) -> float | None:
-        """The standard deviation between seeds (n − 1), or what a source says."""
+        """The standard deviation over seeds (n − 1), or that of a source."""
         if self.known_spread is not None:
             return self.known_spread
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
@@ -86,59 +86,59 @@ class Results:
 
     @classmethod
     def read(cls, config: Config, folder: Path) -> Results:
-        """The results in a folder that holds one file per data set."""
+        """Read the results of a folder with one file per data set."""
         return cls.of(config, store_of("paper", folder, config.data).records())
 
     @property
     def methods(self) -> list[str]:
-        """The methods that the configuration asks for, in the order of the tables."""
+        """List the methods of the configuration, in the order of the tables."""
         asked = {method for method, _, _ in expected(self.config)}
         return [name for name in METHODS if name in asked]
 
     def get(self, method: str, depth: int, metric: str) -> Summary | None:
-        """A metric in percent; None where no cell is finished or the method has none."""
+        """Return a metric in percent; None if no cell is finished or the method has none."""
         values = [cell["metrics"][metric] for cell in self.done.get((method, depth), [])]
         kept = tuple(100 * value for value in values if value is not None)
         asked = sum((method, depth) == (name, at) for name, at, _ in expected(self.config))
         return Summary(kept, asked) if kept else None
 
     def shown(self, method: str, depth: int, metric: str) -> str:
-        """The cell of a table: mean ± spread, how many seeds are not there yet, or why there is nothing."""
+        """Format a cell: mean ± spread and missing seeds, or the reason why it is empty."""
         summary = self.get(method, depth, metric)
         if summary is None:
             return f"{MISSING} ({self.reason(method, depth)})"
         return summary.with_seeds + (f" {EARLIER}" if self.is_earlier(method, depth) else "")
 
     def reason(self, method: str, depth: int) -> str:
-        """Why there is no cell."""
+        """Describe why there is no cell."""
         if self.given_up.get((method, depth)):
             return "time cap"
         return "not run" if any((method, depth) == (name, at) for name, at, _ in expected(self.config)) else "not asked"
 
     def is_earlier(self, method: str, depth: int) -> bool:
-        """Whether the cell comes from an earlier set-up of a rival, which the next run replaces."""
+        """Return True if the cell has an earlier set-up of a baseline, which the next run replaces."""
         return any(map(_is_earlier, self.done.get((method, depth), [])))
 
     def epochs(self, method: str, depth: int) -> int | None:
-        """The epochs that a method was trained with at a depth."""
+        """Return the epochs of a method at a depth."""
         group = self.done.get((method, depth))
         return group[0].get("epochs") if group else None
 
     def is_by_other_epochs(self, method: str, depth: int) -> bool:
-        """Whether cells were trained before all seeds had chosen the epochs, and these are others."""
+        """Return True if cells were trained with other epochs than all seeds select now."""
         return self.chosen.get((method, depth)) not in (None, self.epochs(method, depth))
 
     def counted(self) -> tuple[int, int, int]:
-        """How many cells are finished, ran into a time cap, and are asked for."""
+        """Count the cells that are finished, ran into a time cap, and are configured."""
         done, capped = (sum(map(len, part.values())) for part in (self.done, self.given_up))
         return done, capped, len(expected(self.config))
 
     def hours(self) -> float:
-        """What the fits of the finished cells took one after another, trials on validation rows not counted."""
+        """Sum the hours of the fits of the finished cells, without trials on validation rows."""
         return sum(cell["seconds"] for group in self.done.values() for cell in group) / 3600
 
     def origins(self) -> list[str]:
-        """The commits and machines that the cells come from."""
+        """List the commits and machines of the cells."""
         found = set()
         for group in self.done.values():
             for cell in group:
@@ -152,7 +152,7 @@ class Results:
 
 
 def _alike(group: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The largest part of a group that comes from one configuration: only its seeds have a mean.
+    """Return the largest part of a group that has one configuration: only its seeds are averaged.
 
     While a run is under way some seeds may still have records of an earlier configuration.
     """
@@ -169,14 +169,14 @@ def _is_earlier(cell: dict[str, Any]) -> bool:
 
 
 def expected(config: Config) -> list[tuple[str, int, int]]:
-    """All cells of a configuration as (method, depth, seed)."""
+    """List all cells of a configuration as (method, depth, seed)."""
     every: list[tuple[str, int, int]] = []
     if config.ours:
         names = [f"{stage}_{algorithm}" for algorithm in config.ours.algorithms for stage in STAGES]
         every += [(name, depth, seed) for name in names for depth in config.depths for seed in config.ours.seeds]
-    if config.rivals:
-        for name in config.rivals.methods:
-            every += [(name, depth, seed) for depth in config.depths for seed in config.rivals.seeds_at(depth)]
+    if config.baselines:
+        for name in config.baselines.methods:
+            every += [(name, depth, seed) for depth in config.depths for seed in config.baselines.seeds_at(depth)]
     if soft := config.soft:
         depths = [depth for depth in config.depths if depth <= soft.max_depth]
         every += [("soft", depth, seed) for depth in depths for seed in soft.seeds]
@@ -184,12 +184,12 @@ def expected(config: Config) -> list[tuple[str, int, int]]:
 
 
 def is_whole(trial: dict[str, Any]) -> bool:
-    """Whether a choice has tried all it has to try: one of ours that was broken off names no epochs yet."""
+    """Return True if a selection has tried all candidates; an interrupted one of ours names no epochs yet."""
     return not trial["method"].endswith(ALGORITHMS) or trial.get("epochs") is not None
 
 
 def chosen_epochs(trials: Iterable[dict[str, Any]]) -> dict[tuple[str, int], int]:
-    """The epochs that each of our methods and depths does best with, on the mean of seeds that have tried them all."""
+    """Return the best epochs of each of our methods and depths, by the mean over seeds that tried all of them."""
     found = defaultdict(list)
     for trial in trials:
         if trial["method"].endswith(ALGORITHMS) and is_whole(trial) and "validation_hard" in trial:

@@ -1,4 +1,4 @@
-"""Grown trees: kept for a resumed run, cut, trained further, stopped at a time cap."""
+"""Grown trees: stored for a resumed run, truncated, finetuned, stopped at a time cap."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Grown:
     seconds: dict[int, float]
 
     def seconds_to(self, depth: int) -> float:
-        """How long growth to a depth took."""
+        """Return the seconds of growth to a depth."""
         return max((seconds for level, seconds in self.seconds.items() if level <= depth), default=0.0)
 
 
@@ -44,7 +44,7 @@ class Shelf:
     folder: Path
 
     def get(self, key: dict[str, Any]) -> Grown | None:
-        """The tree that was grown under this key."""
+        """Return the tree that was grown under this key."""
         if (found := self._store.get(_name(key))) is None or not self._path(key).exists():
             return None
         model = load(self._path(key))
@@ -91,7 +91,7 @@ def grow_on(grown: Grown, depth: int, seed: int, rows: Rows, time_cap: float) ->
 
 
 def train_on(start: CrispTreeClassifier, like: CrispTreeClassifier, rows: Rows, **fit: Any) -> CrispTreeClassifier:
-    """The second phase alone: the grown tree ``start``, trained with the parameters of ``like``.
+    """Finetune the grown tree ``start`` with the parameters of ``like``.
 
     No leaf has more rows than there are, so nothing grows further, not even where growth had given up on a leaf.
     """
@@ -103,7 +103,7 @@ def train_on(start: CrispTreeClassifier, like: CrispTreeClassifier, rows: Rows, 
 
 
 def timed(call: Callable[[], CrispTreeClassifier]) -> tuple[CrispTreeClassifier, float]:
-    """What a call gives, and how many seconds it took."""
+    """Return the result of a call and its seconds."""
     started = time.perf_counter()
     return call(), time.perf_counter() - started
 

@@ -21,7 +21,7 @@ SHOWN = (1, 1, 2, 5)
 
 
 def resemblance(model: CrispTreeClassifier, rows: Rows) -> npt.NDArray[np.float64]:
-    """The correlation of every split's weights with the difference of the mean images on its two sides.  (n_splits,)"""
+    """Correlate every split's weights with the difference of the mean images on its two sides.  (n_splits,)"""
     X, _ = rows
     path, tree = model.decision_path(X).tocsc(), model.tree_
     weights = tree.scaled_hyperplanes()[0]
@@ -35,7 +35,7 @@ def resemblance(model: CrispTreeClassifier, rows: Rows) -> npt.NDArray[np.float6
 
 
 def clearest(model: CrispTreeClassifier, rows: Rows) -> list[tuple[int, int]]:
-    """The clearest splits as (depth, split), level by level."""
+    """Select the clearest splits as (depth, split), level by level."""
     clear = resemblance(model, rows)
     chosen = []
     for depth, (splits, number) in enumerate(zip(model.tree_.structure.levels, SHOWN, strict=False)):

@@ -38,10 +38,10 @@ BUSY_MODULES = {
     "pipeline/trees.py": 22,
     "pipeline/forests.py": 16,
     "estimators/forest_base.py": 20,
-    "estimators/loading.py": 22,
-    "estimators/pixels.py": 17,
+    "estimators/loading.py": 18,
+    "estimators/pixels.py": 16,
     "estimators/row_estimator.py": 23,
-    "pipeline/process_groups.py": 22,
+    "pipeline/process_groups.py": 21,
     "learning/fitting.py": 21,
 }
 

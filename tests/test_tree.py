@@ -85,5 +85,5 @@ def test_candidates_must_be_chosen_before_a_tree_is_crisp():
         def weights(self): ...
         def replaced(self, parameters): ...
 
-    with pytest.raises(TypeError, match="cannot be made crisp"):
+    with pytest.raises(TypeError, match="cannot be made deterministic"):
         Tree(FIGURE_1, Unknown(), torch.ones(5, 2) / 2).crisp(SCALING, 1.0)

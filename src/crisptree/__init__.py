@@ -40,7 +40,7 @@ __all__ = [
 _HOMES = {
     "CrispTreeClassifier": "crisptree.estimators.classifier",
     "CrispForestClassifier": "crisptree.estimators.forest",
-    "CrispForestRegressor": "crisptree.estimators.forest_regressor",
+    "CrispForestRegressor": "crisptree.estimators.forest",
     "CrispTreeRegressor": "crisptree.estimators.regressor",
     "CrispSegmenter": "crisptree.estimators.pixels",
     "CrispPixelRegressor": "crisptree.estimators.pixels",
@@ -67,8 +67,7 @@ if TYPE_CHECKING:
     from crisptree.data.batches import Batches, StreamError
     from crisptree.encoding.table_encoder import TableEncoder
     from crisptree.estimators.classifier import CrispTreeClassifier
-    from crisptree.estimators.forest import CrispForestClassifier
-    from crisptree.estimators.forest_regressor import CrispForestRegressor
+    from crisptree.estimators.forest import CrispForestClassifier, CrispForestRegressor
     from crisptree.estimators.loading import load
     from crisptree.estimators.pixels import CrispPixelRegressor, CrispSegmenter
     from crisptree.estimators.regressor import CrispTreeRegressor

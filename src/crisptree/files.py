@@ -20,9 +20,9 @@ from crisptree import limits
 if sys.platform != "win32":
     import fcntl
 
-PIECE = 2**20
+CHUNK_BYTES = 2**20
 
-LONGEST_ENDING = 16
+MAX_SUFFIX_LENGTH = 16
 """Bytes of an ending that a temporary name keeps, for libraries that choose a format by it."""
 
 StrPath = str | PathLike[str]
@@ -84,7 +84,7 @@ def read_file(path: StrPath) -> bytes:
 def read_all(stream: Any, size: int) -> bytes:
     """Read what a stream unpacks from a file of ``size`` bytes, within the limits."""
     with Bounded(stream, size) as bounded:
-        return b"".join(iter(lambda: bounded.read(PIECE), b""))
+        return b"".join(iter(lambda: bounded.read(CHUNK_BYTES), b""))
 
 
 class Bounded(io.RawIOBase):
@@ -97,7 +97,7 @@ class Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        piece = self.stream.read(min(len(buffer), PIECE))
+        piece = self.stream.read(min(len(buffer), CHUNK_BYTES))
         self.n_read += len(piece)
         self.limits.check_unpacked(self.n_read, self.size, f"unpacks to more than {self.n_read - len(piece):,} bytes")
         buffer[: len(piece)] = piece
@@ -163,7 +163,7 @@ def _create(target: Path, prefix: str, mode: int) -> tuple[Path, int]:
 
     Where a file is replaced, nobody else may read the new one even for a moment.
     """
-    ending = target.suffix if len(os.fsencode(target.suffix)) <= LONGEST_ENDING else ""
+    ending = target.suffix if len(os.fsencode(target.suffix)) <= MAX_SUFFIX_LENGTH else ""
     while True:
         temporary = target.parent / f"{prefix}{secrets.token_hex(4)}{ending}"
         if sys.platform == "win32":  # the lock comes first: without it the file is stale

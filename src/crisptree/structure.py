@@ -10,7 +10,7 @@ splits come first: node i is split i for i < n_splits and leaf i - n_splits othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -64,17 +64,17 @@ class TreeStructure:
 
     @classmethod
     def single_leaf(cls) -> TreeStructure:
-        """The tree that asks nothing."""
+        """Make the tree of one leaf."""
         return cls([], [])
 
     @classmethod
     def stump(cls) -> TreeStructure:
-        """One split and its two leaves."""
+        """Make the tree of one split and two leaves."""
         return cls([~0], [~1])
 
     @classmethod
     def balanced(cls, depth: int) -> TreeStructure:
-        """The complete tree: 2^depth leaves, numbered from left to right."""
+        """Make the complete tree of 2^depth leaves, numbered from left to right."""
         n_splits = 2**depth - 1
         children = np.arange(1, 2 * n_splits + 1).reshape(n_splits, 2)
         children[children >= n_splits] = ~(children[children >= n_splits] - n_splits)
@@ -93,14 +93,14 @@ class TreeStructure:
         return self.n_splits + self.n_leaves
 
     def split_leaf(self, leaf: int) -> TreeStructure:
-        """A new tree with a split (numbered n_splits) in place of ``leaf``.
+        """Replace a leaf by a split (numbered n_splits).
 
         The left child keeps the leaf's number, the right child becomes leaf n_leaves.
         """
         return self.split_leaves([leaf])
 
     def split_leaves(self, leaves: Sequence[int]) -> TreeStructure:
-        """``split_leaf`` for each of the leaves, which must differ, in turn."""
+        """Apply ``split_leaf`` to each of the leaves, which must differ."""
         old, added = np.array(leaves, dtype=np.int64), np.arange(len(leaves))
         for leaf in old[(old < 0) | (old >= self.n_leaves)]:
             raise ValueError(f"leaf must be one of 0 … {self.n_leaves - 1}; got {leaf}.")
@@ -137,22 +137,22 @@ class TreeStructure:
         return kept, np.concatenate([inner, ends])
 
     def splice(self, splits: npt.ArrayLike, to_right: npt.ArrayLike) -> tuple[TreeStructure, npt.NDArray[np.int64]]:
-        """The tree without these splits, and which node of this tree each of its nodes was (splits first, then leaves).
+        """Return the tree without these splits, and the node of this tree of each of its nodes, splits first.
 
-        In the place of each comes what stands on its right where ``to_right`` says so, on its left elsewhere; all that
-        stands on the other side goes as well. Splits and leaves that stay keep their order.
+        Each is replaced by its right subtree where ``to_right``, else by its left one; the other subtree is removed.
+        The remaining splits and leaves keep their order.
 
         Examples
         --------
         >>> figure_1 = TreeStructure([1, ~0, ~3, ~1], [2, 3, ~4, ~2])
-        >>> without, nodes = figure_1.splice([1], [True])  # split 4 and its leaves B and C come up, A goes
+        >>> without, nodes = figure_1.splice([1], [True])  # split 4 with leaves B and C moves up, A is removed
         >>> without.left.tolist(), without.right.tolist(), (nodes[without.n_splits :] - figure_1.n_splits).tolist()
         ([2, -3, -1], [1, -4, -2], [1, 2, 3, 4])
         """
         successor = np.arange(self.n_nodes)
-        here = np.asarray(splits, dtype=np.int64)
-        successor[here] = np.where(to_right, self.right_nodes[here], self.left_nodes[here])
-        for split in np.sort(here)[::-1]:
+        removed = np.asarray(splits, dtype=np.int64)
+        successor[removed] = np.where(to_right, self.right_nodes[removed], self.left_nodes[removed])
+        for split in np.sort(removed)[::-1]:
             successor[split] = successor[successor[split]]
         shown = np.zeros(self.n_nodes, dtype=bool)
         shown[successor[0]] = True
@@ -189,7 +189,7 @@ class TreeStructure:
 
     @cached_property
     def node_depths(self) -> npt.NDArray[np.int64]:
-        """How many splits lie above every node (splits first, then leaves)."""
+        """The depth of every node (splits first, then leaves)."""
         depths = np.zeros(self.n_nodes, dtype=np.int64)
         for split in range(self.n_splits):
             depths[self.left_nodes[split]] = depths[self.right_nodes[split]] = depths[split] + 1
@@ -197,7 +197,7 @@ class TreeStructure:
 
     @property
     def leaf_depths(self) -> npt.NDArray[np.int64]:
-        """The number of splits that a sample of each leaf has visited."""
+        """The depth of every leaf."""
         return self.node_depths[self.n_splits :]
 
     @property
@@ -213,7 +213,7 @@ class TreeStructure:
 
     @cached_property
     def leaves_left_to_right(self) -> npt.NDArray[np.int64]:
-        """The leaf numbers as they stand in a drawing."""
+        """The leaf numbers in the order of a plot."""
         order, stack = [], [0 if self.n_splits else -1]
         while stack:
             child = stack.pop()
@@ -234,21 +234,19 @@ class TreeStructure:
         return spans
 
     def nodes_to(self, leaf: int) -> list[int]:
-        """The nodes on the way to a leaf, the root first and the leaf itself last."""
+        """Return the nodes on the path to a leaf, from the root to the leaf itself."""
         return [*(split for split, _ in self.path(leaf)), self.n_splits + leaf]
 
     def path(self, leaf: int) -> list[tuple[int, bool]]:
-        """The splits on the way to a leaf, each with True where the way turns right (ℛ_ℓ and ℒ_ℓ)."""
-        return list(reversed(list(self._way_up(leaf))))
-
-    def _way_up(self, leaf: int) -> Iterator[tuple[int, bool]]:
-        node = self.n_splits + leaf
+        """Return the splits on the path to a leaf, each with True where the path turns right (ℛ_ℓ and ℒ_ℓ)."""
+        node, path = self.n_splits + leaf, []
         while (parent := int(self.parents[node])) >= 0:
-            yield parent, bool(self.right_nodes[parent] == node)
+            path.append((parent, bool(self.right_nodes[parent] == node)))
             node = parent
+        return path[::-1]
 
     def sums_below(self, leaf_values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """For every node (splits first, then leaves) the sum of ``leaf_values`` over the leaves under it."""
+        """Sum ``leaf_values`` over the leaves below every node (splits first, then leaves)."""
         sums = np.zeros((self.n_nodes, *leaf_values.shape[1:]))
         sums[self.n_splits :] = leaf_values
         for split in range(self.n_splits - 1, -1, -1):
@@ -258,8 +256,9 @@ class TreeStructure:
     def means_below(
         self, leaf_values: npt.NDArray[np.float64], leaf_weights: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
-        """For every node (splits first, then leaves) the weighted mean of ``leaf_values`` over the leaves under it, the
-        plain mean where all weights are zero.  (n_leaves, k), (n_leaves,) → (n_nodes, k)
+        """Average ``leaf_values`` over the leaves below every node, unweighted where all weights are zero.
+
+        (n_leaves, k), (n_leaves,) → (n_nodes, k), splits first
         """
         mixed, total = self.sums_below(leaf_values * leaf_weights[:, None]), self.sums_below(leaf_weights)
         plain, number = self.sums_below(leaf_values), self.sums_below(np.ones(self.n_leaves))

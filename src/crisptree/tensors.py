@@ -1,4 +1,4 @@
-"""Tensors of torch among the inputs, told without importing torch."""
+"""Conversion of torch tensors without importing torch."""
 
 from __future__ import annotations
 

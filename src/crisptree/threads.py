@@ -82,7 +82,7 @@ def one_thread() -> Iterator[None]:
     """Run torch on one thread inside the block; other threads are not affected."""
     import torch
 
-    with _lock:  # a thread's first question to torch, asked while another thread sets its number, would hear that one
+    with _lock:  # the first call of a thread while another sets its number would read that one
         before = torch.get_num_threads()
     if before == 1:
         yield
@@ -123,7 +123,7 @@ def _set_here(number: int) -> None:
         torch.set_num_threads(default)
 
     with _lock:
-        torch.get_num_threads()  # the first call of a thread takes on what new ones are told, and must not come later
+        torch.get_num_threads()  # the first call of a thread adopts the default, and must not come later
         other = Thread(target=restore_default, daemon=True)
         other.start()
         try:

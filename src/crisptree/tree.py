@@ -1,4 +1,4 @@
-"""Tree = structure + splits + leaf distributions: the object that learning changes."""
+"""The probabilistic tree: structure, splits and leaf tables; and the deterministic tree of split modules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crisptree.targets import TARGETS, Target
 from crisptree.threads import n_threads, one_thread, row_blocks, workers
 
 ROWS_PER_THREAD = 1024
-"""Modules see at most so many rows at once, so that there is something for every thread."""
+"""Rows of a block that a thread routes through split modules."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +58,14 @@ class Tree:
     def log_class_probabilities(self, x: Tensor, steepness: float) -> Tensor:
         """log p(y∣x).  (n, n_features) → (n, n_classes)
 
-        A score that single precision cannot hold is its largest number, and one of ∞ − ∞, which says nothing, is 0: so
-        there is an answer for every row that is finite.
+        Scores that overflow are clipped and NaN becomes 0, so the result is finite for every finite row.
         """
         scores = torch.nan_to_num(self.splits(x))
         return log_class_probabilities(log_path_probabilities(scores, self.structure, steepness), self.leaves)
 
     @torch.no_grad()
     def route(self, x: Tensor) -> Tensor:
-        """The leaf of every row, deterministically: each row asks only the splits on its own path.  (n,)"""
+        """Route every row to its leaf deterministically, by the splits on its path alone.  (n,)"""
         left, right = (
             torch.from_numpy(np.array(children, dtype=np.int64)).to(x.device)
             for children in (self.structure.left, self.structure.right)
@@ -74,14 +73,14 @@ class Tree:
         node = torch.full((len(x),), 0 if self.structure.n_splits else -1, device=x.device)
         rows = torch.nonzero(node >= 0)[:, 0]
         while len(rows):
-            here = node[rows]
-            turns = goes_right(self.splits.at(x[rows] if len(rows) < len(x) else x, here))
-            node[rows] = torch.where(turns, right[here], left[here])
+            split = node[rows]
+            turns = goes_right(self.splits.at(x[rows] if len(rows) < len(x) else x, split))
+            node[rows] = torch.where(turns, right[split], left[split])
             rows = rows[node[rows] >= 0]
         return ~node
 
     def grown(self, leaves: Sequence[int], stumps: AbstractSplits, tables: Tensor) -> Tree:
-        """The tree with a trained stump in place of each of the leaves.
+        """Return the tree with a trained stump in place of each of the leaves.
 
         Parameters
         ----------
@@ -103,25 +102,25 @@ class Tree:
         )
 
     def reduced(self, structure: TreeStructure, nodes: npt.NDArray[np.int64]) -> Tree:
-        """The tree of some splits and leaves of this one: which, in their new order, say ``nodes``; see ``splice``."""
+        """Return the tree of the splits and leaves ``nodes``, in their new order; see ``TreeStructure.splice``."""
         splits, leaves = nodes[: structure.n_splits], nodes[structure.n_splits :] - self.structure.n_splits
         kept = self.leaves[torch.as_tensor(leaves, device=self.leaves.device)]
         return replace(self, structure=structure, splits=self.splits.select(splits.tolist()), leaves=kept)
 
     def hard_tables(self, counts: Tensor) -> Tensor:
-        """The leaf tables of the deterministic tree, from the rows that reach every leaf.  (n_leaves, n_values)"""
+        """Compute the leaf tables of the deterministic tree from leaf statistics.  (n_leaves, n_values)"""
         nodes = self.structure.sums_below(counts.detach().cpu().double().numpy())
         return torch.from_numpy(leaf_tables(self.target, self.structure, nodes, prior=0.0)).to(counts)
 
     def crisp(self, scaling: Scaling, steepness: float) -> CrispTree:
-        """The deterministic tree on raw features, not yet settled on its training rows."""
+        """Return the deterministic tree on raw features, without leaf statistics yet."""
         soft = self.leaves.detach().cpu().double().numpy()
         statistics = empty_statistics(self.structure, scaling, soft, steepness, self.target.n_statistics)
         if isinstance(self.splits, ModuleSplits):
             splits = self.splits.on(torch.device("cpu"))
             return ModuleTree(self.structure, soft, statistics, splits=splits, target_name=self.target_name)
         if not isinstance(self.splits, ObliqueSplits | AxisSplits):
-            raise TypeError(f"{type(self.splits).__name__} cannot be made crisp; choose winners first.")
+            raise TypeError(f"{type(self.splits).__name__} cannot be made deterministic; select candidates first.")
         hyperplanes = (part.detach().cpu().double().numpy() for part in self.splits.hyperplanes())
         weight, bias = scaling.fold(*hyperplanes)
         return FlatTree(self.structure, soft, statistics, weight=weight, bias=bias, target_name=self.target_name)
@@ -133,10 +132,7 @@ class Tree:
         device: torch.device | str = "cpu",
         linear: type[ObliqueSplits] | type[AxisSplits] = ObliqueSplits,
     ) -> Tree:
-        """The probabilistic tree, on scaled features, that a crisp one came from.
-
-        ``linear`` says as which kind of splits the hyperplanes of a flat tree are taken up.
-        """
+        """Restore the probabilistic tree on scaled features; hyperplanes become splits of the class ``linear``."""
         leaves = torch.as_tensor(tree.statistics.soft_leaves, dtype=torch.float32, device=device)
         splits: AbstractSplits
         if isinstance(tree, ModuleTree):
@@ -147,7 +143,7 @@ class Tree:
             )
             splits = linear.from_hyperplanes(weight, bias)
         else:
-            raise TypeError(f"no probabilistic tree is known for {type(tree).__name__}.")
+            raise TypeError(f"there is no probabilistic tree for a {type(tree).__name__}.")
         return cls(tree.structure, splits, leaves, tree.target_name)
 
 
@@ -169,7 +165,7 @@ class ModuleTree(CrispTree):
 
     @one_thread()
     def parameter_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The stacked parameters of the modules, sorted by name: a file that was read gives them in any order."""
+        """Return the stacked parameters of the modules, sorted by name."""
         return {name: value.detach().cpu().numpy() for name, value in sorted(self.splits.parameters.items())}
 
     @one_thread()
@@ -179,7 +175,7 @@ class ModuleTree(CrispTree):
 
 @route_rows.register
 def _(tree: ModuleTree, X: Rows, n_jobs: int | None = None) -> npt.NDArray[np.int64]:
-    """In groups: a module sees only the rows whose path leads through it, scaled once."""
+    """Route rows in blocks; a module is evaluated on the rows whose path visits it."""
     leaves = np.empty(len(X), dtype=np.int64)
 
     def route(rows: slice) -> None:

@@ -168,7 +168,7 @@ def test_a_crashed_training_resumes_to_the_same_file(tmp_path, monkeypatch):
         with pytest.raises(Crash):
             run(*words)
     assert (tmp_path / "parts" / "refit").is_dir()  # the second training was at work
-    assert "go on from it with --resume" in run(*words).said.lower()
+    assert "continue it with --resume" in run(*words).said.lower()
     done(*words, "--resume")
     assert (tmp_path / "parts.crisp").read_bytes() == (tmp_path / "at-once.crisp").read_bytes()
 

@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from crisptree import CrispTreeClassifier, StopTraining
 from crisptree.equations.penalties import grid_laplacian
-from crisptree.estimators.classifier import PAPER
 from crisptree.inference import FlatTree, route_rows
+from crisptree.parameters.estimators import PAPER
 from tests.toys import checkerboard, clouds, diagonal, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 5, "finetune_epochs": 5, "min_updates": 20, "random_state": 0}

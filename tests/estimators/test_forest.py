@@ -71,7 +71,7 @@ def test_a_warm_start_adds_trees(random_state):
         assert at_once.oob_score_ == model.oob_score_
     with pytest.raises(ValueError, match="`n_estimators` must be at least 4"):
         model.set_params(n_estimators=3).fit(X, y)
-    with pytest.raises(ValueError, match="must go on with the same rows, 178"):
+    with pytest.raises(ValueError, match="must continue with the same rows, 178"):
         model.set_params(n_estimators=5).fit(X[:-1], y[:-1])
 
 
@@ -386,7 +386,11 @@ def test_a_file_that_says_other_trees_than_it_holds_is_refused(tmp_path, forest)
 
     path = tmp_path / "forest.crisp"
     forest.save(path)
-    for trees, words in ((7, "section 'member_6' is missing"), (0, "must hold 1 to 10,000 trees"), ("a", "how many")):
+    for trees, words in (
+        (7, "section 'member_6' is missing"),
+        (0, "must hold 1 to 10,000 trees"),
+        ("a", "number of trees"),
+    ):
         sections = dict(read(path, KNOWN).sections)
         sections["estimator"].content["trees"] = trees
         write(tmp_path / "other.crisp", sections)

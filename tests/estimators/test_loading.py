@@ -72,7 +72,7 @@ def test_a_choice_that_no_fit_can_have_made_is_refused(tmp_path, chosen):
     file = read(tmp_path / "x.crisp", KNOWN)
     file.section(ESTIMATOR).content["chosen"] = chosen
     write(tmp_path / "x.crisp", file.sections)
-    with pytest.raises(ModelFileError, match="choice that cannot be"):
+    with pytest.raises(ModelFileError, match="invalid selected value"):
         crisptree.load(tmp_path / "x.crisp")
 
 

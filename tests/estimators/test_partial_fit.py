@@ -210,7 +210,7 @@ def test_a_tree_of_numbers_grows_on_and_a_constant_y_may_change():
 def test_partial_fit_of_numbers_refuses_what_it_cannot_go_on_with():
     learner = plain_regressor(**QUICK).partial_fit(*slopes(100, 0))
     X, y = slopes(100, 1)
-    with pytest.raises(ValueError, match="must go on with as many outputs; the tree has 1 and y has 2"):
+    with pytest.raises(ValueError, match="must have as many outputs; the tree has 1 and y has 2"):
         learner.partial_fit(X, np.stack([y, y], axis=1))
     with pytest.raises(ValueError, match="features"):
         learner.partial_fit(X[:, :3], y)

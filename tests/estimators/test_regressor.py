@@ -48,8 +48,8 @@ def test_a_tree_of_numbers_trains_in_every_way(way, rows):
 
 def test_oblique_steps_are_found_where_thresholds_and_planes_fail(rows, model):
     X, y = ridges(2000, seed=1)
-    rivals = [LinearRegression().fit(*rows), DecisionTreeRegressor(max_depth=3, random_state=0).fit(*rows)]
-    assert model.score(X, y) > 0.8 > 0.7 > max(rival.score(X, y) for rival in rivals)
+    baselines = [LinearRegression().fit(*rows), DecisionTreeRegressor(max_depth=3, random_state=0).fit(*rows)]
+    assert model.score(X, y) > 0.8 > 0.7 > max(baseline.score(X, y) for baseline in baselines)
 
 
 def test_a_leaf_predicts_mean_and_spread_of_its_training_rows(rows, model):

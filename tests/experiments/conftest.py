@@ -13,7 +13,7 @@ seeds = [3, 4]
 epochs = [1, 2]
 choice_seeds = [3, 5]
 
-[rivals]
+[baselines]
 methods = ["axis_aligned", "co2", "non_greedy"]
 seeds = [0]
 epochs = 1

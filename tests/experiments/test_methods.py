@@ -12,14 +12,14 @@ def test_a_parameter_that_came_later_stands_in_a_cell_only_where_it_changes_the_
     assert "max_depth" in methods.parameters(CrispTreeClassifier.paper())
 
 
-@pytest.mark.parametrize("name", methods.RIVALS)
-def test_rivals_keep_the_settings_of_their_cells(name):
-    model = methods.rival(name, depth=4, epochs=3, seed=0, bounded=methods.Bounded(1.0))
+@pytest.mark.parametrize("name", methods.BASELINES)
+def test_baselines_keep_the_settings_of_their_cells(name):
+    model = methods.baseline(name, depth=4, epochs=3, seed=0, bounded=methods.Bounded(1.0))
     assert (model.flat_parameters()["learning_rate"], model.flat_parameters()["learning_rate_decay"]) == (0.02, "none")
 
 
 def test_a_new_parameter_makes_no_finished_cell_run_again():
-    """The parameters that cells of the paper's protocol have; one that comes later belongs into SINCE_THEN."""
+    """The parameters that cells of the paper's protocol have; one that comes later belongs into EARLIER_DEFAULTS."""
     record = store_of("paper", provenance.RESULTS / "paper", "mnist").records(method="finetuned_em", kind="cell")[0]
     model = methods.ours("finetuned", "em", record["depth"], record["epochs"], record["seed"])
     assert as_json(methods.parameters(model)) == record["config"]["parameters"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from experiments.cells import CELL, DONE, SELECTION, TIME_CAP
 from experiments.comparing import Comparison
-from experiments.configs import Config, Ours, Rivals, Soft
+from experiments.configs import Baselines, Config, Ours, Soft
 from experiments.figure import draw
 from experiments.methods import SEARCHES
 from experiments.published import Published
@@ -15,8 +15,10 @@ from experiments import claims, report
 
 
 def config(data="mnist", depths=(2, 4, 8), seeds=(0, 1)):
-    rivals = Rivals(("oc1", "co2"), (0,), 20, 60)
-    return Config(data, data.upper(), depths, Ours(("em", "alternating"), seeds, (20,)), rivals, Soft((0,), 20, 4, 60))
+    baselines = Baselines(("oc1", "co2"), (0,), 20, 60)
+    return Config(
+        data, data.upper(), depths, Ours(("em", "alternating"), seeds, (20,)), baselines, Soft((0,), 20, 4, 60)
+    )
 
 
 def cell(method, depth, seed, test, train=0.9, soft=None, status=DONE, search="now"):
@@ -40,7 +42,7 @@ def cell(method, depth, seed, test, train=0.9, soft=None, status=DONE, search="n
 
 
 def results(changes=(), **settings):
-    """Finetuned 0.80 ± at depth 2, 0.90 at 4, 0.95 at 8; rivals 0.70, 0.80, 0.85; then the changes."""
+    """Finetuned 0.80 ± at depth 2, 0.90 at 4, 0.95 at 8; baselines 0.70, 0.80, 0.85; then the changes."""
     made = {}
     for depth, level in ((2, 0.0), (4, 0.1), (8, 0.15)):
         for seed, shift in ((0, -0.01), (1, 0.01)):
@@ -64,7 +66,7 @@ def test_two_accuracies_tie_within_the_spread_of_a_difference_between_seeds():
         assert Comparison(ours, Summary(theirs), "depth 2", "CO2").outcome == outcome
 
 
-def test_a_rival_with_one_seed_is_taken_to_spread_as_ours_does():
+def test_a_baseline_with_one_seed_is_taken_to_spread_as_ours_does():
     ours = Summary((79.0, 81.0))
     assert Comparison(ours, Summary((78.1,)), "depth 2", "CO2").width == pytest.approx(2.0)
     assert Comparison(ours, Summary((78.1,)), "depth 2", "CO2").outcome == "tied"
@@ -72,31 +74,31 @@ def test_a_rival_with_one_seed_is_taken_to_spread_as_ours_does():
 
 
 def test_at_all_depths_needs_every_comparison():
-    judged = claims.at_all_depths({"mnist": results()}, "mnist")
-    assert judged.verdict == claims.CONFIRMED
-    assert judged.counts == ("6", "0", "0")
+    result = claims.at_all_depths({"mnist": results()}, "mnist")
+    assert result.verdict == claims.CONFIRMED
+    assert result.counts == ("6", "0", "0")
 
 
 def test_one_lower_depth_refutes_and_a_tie_does_neither():
     for theirs, verdict, outcome in ((0.98, claims.REFUTED, "lower"), (0.95, claims.NOT_REFUTED, "tied")):
-        judged = claims.at_all_depths({"mnist": results([(("co2", 8, 0), {"test": theirs})])}, "mnist")
-        assert judged.verdict == verdict
-        assert judged.tally[outcome] == 1
-        assert f"depth 8: 95.00 ± 1.41 against {100 * theirs:.2f} of CO2" in judged.words
+        result = claims.at_all_depths({"mnist": results([(("co2", 8, 0), {"test": theirs})])}, "mnist")
+        assert result.verdict == verdict
+        assert result.tally[outcome] == 1
+        assert f"depth 8: 95.00 ± 1.41 against {100 * theirs:.2f} of CO2" in result.words
 
 
 def test_a_missing_cell_is_no_confirmation():
     changes = [(("co2", 8, 0), {"test": None, "status": TIME_CAP}), (("oc1", 4, 0), None)]
-    judged = claims.at_all_depths({"mnist": results(changes)}, "mnist")
-    assert judged.verdict == "confirmed, where judged (4 of 6)"
+    result = claims.at_all_depths({"mnist": results(changes)}, "mnist")
+    assert result.verdict == "confirmed, where tested (4 of 6)"
     nothing = {"mnist": Results.of(config(), [])}
     for found in (nothing, {}):
-        assert {judgement.verdict for judgement in claims.judge(found)} == {claims.OPEN}
+        assert {each.verdict for each in claims.evaluate_claims(found)} == {claims.OPEN}
 
 
 def test_the_claims_on_sensit_and_protein_are_listed_where_nothing_has_run():
-    open_claims = [judgement for judgement in claims.judge({"mnist": results()}) if judgement.verdict == claims.OPEN]
-    assert {(judgement.data, judgement.claim.split(" with")[0]) for judgement in open_claims} >= {
+    open_claims = [each for each in claims.evaluate_claims({"mnist": results()}) if each.verdict == claims.OPEN]
+    assert {(each.data, each.claim.split(" with")[0]) for each in open_claims} >= {
         ("SensIT", "better than or on par"),
         ("Protein", "better than or on par"),
     }
@@ -108,17 +110,17 @@ def test_generally_is_a_share_of_the_comparisons():
         return {"mnist": results([(key, {"test": 0.5, "train": 0.999}) for key in keys])}
 
     assert claims.generally(with_better(1), "mnist").verdict == claims.CONFIRMED  # 5 of 6
-    judged = claims.generally(with_better(2), "mnist")
-    assert judged.verdict == claims.REFUTED  # 4 of 6
-    assert judged.counts == ("4", "0", "2")
+    result = claims.generally(with_better(2), "mnist")
+    assert result.verdict == claims.REFUTED  # 4 of 6
+    assert result.counts == ("4", "0", "2")
 
 
-def test_a_shallow_tree_is_held_against_the_rivals_best_depth():
+def test_a_shallow_tree_is_held_against_the_baselines_best_depth():
     found = {"mnist": results()}
     assert claims.already_above(found, "mnist", 4).verdict == claims.CONFIRMED
-    judged = claims.already_above(found, "mnist", 2)
-    assert judged.verdict == claims.REFUTED
-    assert "depth 2: 80.00 ± 1.41 against 85.00 of OC1 at depth 8 (-5.00" in judged.words
+    result = claims.already_above(found, "mnist", 2)
+    assert result.verdict == claims.REFUTED
+    assert "depth 2: 80.00 ± 1.41 against 85.00 of OC1 at depth 8 (-5.00" in result.words
 
 
 def test_two_schemes_are_equal_where_most_comparisons_tie():
@@ -128,16 +130,16 @@ def test_two_schemes_are_equal_where_most_comparisons_tie():
         shifted = [(("finetuned_alternating", depth, seed), seed) for depth in depths for seed in (0, 1)]
         return {"mnist": results([(key, {"test": 0.6 + seed / 50}) for key, seed in shifted])}
 
-    judged = claims.equally_good(apart(8), "mnist")
-    assert judged.verdict == claims.CONFIRMED
-    assert judged.counts == ("1", "5", "0")
+    result = claims.equally_good(apart(8), "mnist")
+    assert result.verdict == claims.CONFIRMED
+    assert result.counts == ("1", "5", "0")
     assert claims.equally_good(apart(4, 8), "mnist").verdict == claims.REFUTED
 
 
 def test_the_page_says_from_which_depth_on_ours_is_higher():
     said = claims.higher_from(results([(("co2", 2, 0), {"test": 0.9})]))
     assert "from depth 4 on Finetuned (EM) has the higher mean in all 4 finished comparisons" in said
-    assert "at the largest depth a rival has the higher mean" in claims.higher_from(
+    assert "at the largest depth a baseline has the higher mean" in claims.higher_from(
         results([(("co2", 8, 0), {"test": 0.99})])
     )
 
@@ -145,7 +147,7 @@ def test_the_page_says_from_which_depth_on_ours_is_higher():
 def test_published_values_are_judged_apart_with_their_sources():
     published = Published.read()
     found = {"mnist": results(), "connect4": Results.of(config("connect4"), [])}
-    known, _, shallow, _ = published.judge(found)
+    known, _, shallow, _ = published.evaluate_claims(found)
     assert (known.data, known.verdict, known.counts) == ("MNIST", claims.CONFIRMED, ("1", "0", "0"))
     assert "of Axis-aligned, published" in known.words
     assert shallow.counts == ("1", "1", "0")  # 90.0 ± 1.4 against 85.59 and 90 ± 1
@@ -185,9 +187,9 @@ def test_seeds_that_were_trained_with_other_parameters_are_not_averaged():
     assert found.is_partial
 
 
-def test_a_rivals_cells_of_now_go_before_those_of_an_earlier_set_up():
+def test_a_baselines_cells_of_now_go_before_those_of_an_earlier_set_up():
     wanted = config()
-    wanted = replace(wanted, rivals=replace(wanted.rivals, seeds=(0, 1, 2)))
+    wanted = replace(wanted, baselines=replace(wanted.baselines, seeds=(0, 1, 2)))
     group = [cell("oc1", 2, seed, 0.8 + seed / 100, search=None if seed < 2 else "now") for seed in (0, 1, 2)]
     found = Results.of(wanted, group)
     assert found.get("oc1", 2, "test_hard").values == pytest.approx((82.0,))
@@ -213,7 +215,7 @@ def test_the_page_says_where_cells_were_trained_with_other_epochs_than_all_seeds
         assert ("In 1 of 12 cases of a method and a depth the cells are still" in page) == words
 
 
-def test_the_figure_has_test_above_train_and_rivals_dashed():
+def test_the_figure_has_test_above_train_and_baselines_dashed():
     figure = draw([results(), results(data="connect4")])
     assert len(figure.axes) == 6
     lines = {line.get_label(): line for line in figure.axes[0].get_lines()}

@@ -117,7 +117,7 @@ def test_depths_reached_before_the_time_cap_count_and_deeper_ones_are_missing(ti
     assert cell_of(tiny, "co2", 1, 0)["commit"] == "abc"
 
 
-def test_a_time_cap_stops_rivals_and_the_soft_tree_but_not_ours(tiny):
+def test_a_time_cap_stops_baselines_and_the_soft_tree_but_not_ours(tiny):
     tiny("--time-cap", "0.000001", "--methods", "axis_aligned,soft,greedy_em", "--seeds", "0,3")
     assert cell_of(tiny, "axis_aligned", 1, 0)["status"] == cells.TIME_CAP
     assert cell_of(tiny, "soft", 1, 0)["status"] == cells.TIME_CAP

@@ -55,9 +55,9 @@ def test_a_row_of_another_configuration_is_run_again_and_replaces_its_record(few
     assert record["config"]["max_depth"] == 1
 
 
-def test_the_papers_sentence_on_leaves_is_judged_under_its_own_protocol(few):
+def test_the_papers_statement_on_leaves_is_tested_under_its_own_protocol(few):
     store = store_of("segmentation", few / "cells", "isbi")
-    assert "cannot be judged" in segmentation.verdict(store)[2]
+    assert "cannot be tested" in segmentation.verdict(store)[2]
     for row, same in (("paper_sample", 0.3), ("finetuned", 0.8)):
         store.put({"row": row, "seed": 0, "test": {"same_leaf": same}})
     said = segmentation.verdict(store)[2]

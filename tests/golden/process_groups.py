@@ -18,20 +18,20 @@ from typing import Any
 import torch.distributed as dist
 
 from crisptree import CrispTreeClassifier
+from tests.distributed import cases
 from tests.golden.cases import SCHEDULE, iris
 from tests.golden.summary import summarize
-from tests.together import cases
 
 ROOT = Path(__file__).parents[2]
 SIZES = (3, 2, 1)
 SELECTED = "model selection"
 CASES = (*cases.CASES, SELECTED)
-"""By name; the first ones are in ``tests.together.cases``."""
+"""By name; the first ones are in ``tests.distributed.cases``."""
 
 
-def fitted(name: str, rank: int, size: int) -> Any:
+def fit_case(name: str, rank: int, size: int) -> Any:
     if name != SELECTED:
-        return cases.fitted(name, rank, size)
+        return cases.fit_case(name, rank, size)
     X, y = iris()
     part = cases.halves(len(y), rank, size)
     return CrispTreeClassifier.from_flat(**SCHEDULE | {"max_depth": 2, "device": "cpu"}).fit(X[part], y[part])
@@ -39,7 +39,7 @@ def fitted(name: str, rank: int, size: int) -> Any:
 
 def summary(name: str, rank: int, size: int) -> dict[str, Any]:
     """Fit a case as one process of a group, and score the model on the rows of all processes."""
-    model = fitted(name, rank, size)
+    model = fit_case(name, rank, size)
     X, y = iris() if name == SELECTED else cases.rows(name)[:2]
     return summarize(model, X, y)
 

@@ -190,9 +190,9 @@ HOSTILE = {
         set_header("sections", "estimator", "classes", value={"values": [[1], [2], [3]], "type": "int64"}),
         "list of different values",
     ),
-    "a parameter that cannot be": (
+    "an invalid parameter": (
         set_header("sections", "estimator", "parameters", "max_depth", value=-5),
-        "a parameter that cannot be: `max_depth` must be",
+        "an invalid parameter: `max_depth` must be",
     ),
     "parameters that are a list": (
         set_header("sections", "estimator", "parameters", value=[]),
@@ -216,11 +216,11 @@ HOSTILE = {
     ),
     "a parameter beyond all numbers": (
         set_header("sections", "estimator", "parameters", "l1", value=10**400),
-        "a parameter that cannot be",
+        "an invalid parameter",
     ),
     "a module whose name is a list": (
         set_header("sections", "estimator", "module", value={"name": [], "input_shape": [5]}),
-        "what its split modules are",
+        "describe its split modules",
     ),
     "two trees of different widths": (
         lambda header, arrays: [
@@ -232,7 +232,7 @@ HOSTILE = {
         ],
         "two trees for rows of different widths",
     ),
-    "a senseless module": (set_header("sections", "estimator", "module", value=7), "what its split modules are"),
+    "a senseless module": (set_header("sections", "estimator", "module", value=7), "describe its split modules"),
 }
 
 

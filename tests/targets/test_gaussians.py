@@ -88,7 +88,7 @@ def test_tallies_of_arrays_and_tensors_agree_with_statistics():
 
 @pytest.mark.parametrize("at_once", [1, 60, 2**26])
 def test_sums_by_products_are_those_of_every_place(at_once, monkeypatch):
-    monkeypatch.setattr(regression, "MEMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr(regression, "MAX_MASK_VALUES", at_once)
     values, place = torch.randn(40, 2, 3, generator=generator(), dtype=torch.float64), torch.arange(40) % 3
     expected = torch.stack([values[place == one].sum(dim=0) for one in range(4)])  # nobody is at the last one
     torch.testing.assert_close(regression.sums_by_products(values, place, 4), expected)

@@ -107,7 +107,7 @@ def fit_cart(samples: Samples, limits: GrowthLimits, max_features: int | None, s
 
 
 def _structure(nodes: Any) -> tuple[TreeStructure, np.ndarray, np.ndarray]:
-    """Structure of scikit-learn's tree, which of its nodes are splits, and the index of each as a leaf."""
+    """Convert scikit-learn's tree; return its structure, its split nodes, and the index of each node as a leaf."""
     is_split = nodes.children_left >= 0
     splits = np.flatnonzero(is_split)  # parents come before their children, as in ours
     number = np.where(is_split, np.cumsum(is_split) - 1, ~(np.cumsum(~is_split) - 1)).astype(np.int32)

@@ -119,7 +119,7 @@ class Routes(Protocol):
         ...
 
     def worst(self, loss: Floats) -> Floats:
-        """The largest loss of any leaf under every node, splits first.  (n_leaves, k) → (n_nodes, k)"""
+        """Compute the largest loss of any leaf below every node, splits first.  (n_leaves, k) → (n_nodes, k)"""
         ...
 
 

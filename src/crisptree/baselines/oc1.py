@@ -60,7 +60,7 @@ def oc1_splits(
     n_jumps: int = MAX_JUMPS,
     max_rows: int = MAX_ROWS,
 ) -> ObliqueSplits:
-    """One split for every group of rows; the numbers are explained at the top of this file."""
+    """Find one split for every group of rows; the numbers are explained at the top of this file."""
     n_nodes, n_features = len(groups.sizes), context.samples.n_features
     axis = axis_aligned_hyperplanes(context, groups)
     random = np.random.default_rng(context.seed())
@@ -96,7 +96,7 @@ def _chunks(sizes: list[int], n_starts: int) -> Iterator[list[int]]:
 
 
 def _orders(n_rounds: int, n_tries: int, n: int, random: np.random.Generator) -> Ints:
-    """For every round all of n numbers in one random order after another.  (n_rounds, n_tries)"""
+    """Draw random permutations of n numbers for every round.  (n_rounds, n_tries)"""
     orders = [np.concatenate([random.permutation(n) for _ in range(n_tries // n + 1)]) for _ in range(n_rounds)]
     return np.stack(orders)[:, :n_tries]
 
@@ -134,7 +134,7 @@ class _Descents:
         self.weight = np.where(is_present, self.rows_weight[self.place], 0.0)
 
     def start(self, axis: npt.NDArray[np.floating], directions: Doubles) -> None:
-        """From the axis and from random directions, each at its best threshold."""
+        """Start from the axis and from random directions, each at its best threshold."""
         n_nodes, n_features = axis.shape
         self.n_starts = 1 + len(directions)
         self.beta = np.zeros((n_nodes, self.n_starts, n_features + 1))
@@ -169,7 +169,7 @@ class _Descents:
         )
 
     def descend_reference(self, coordinates: Ints, jumps: Doubles) -> None:
-        """The definition: all lines side by side."""
+        """Define ``descend`` in NumPy, for all lines in parallel."""
         active = np.flatnonzero(self.gain >= 0)
         for number, order in enumerate(coordinates):
             if number and len(active):
@@ -194,7 +194,7 @@ class _Descents:
             in_vain[moved] = 0
 
     def _values(self, lines: Ints, coordinate: int) -> Doubles:
-        """What a coefficient multiplies in every row; the last coefficient is the bias.  (l, n)"""
+        """Return the feature values of a coefficient; the last coefficient is the bias.  (l, n)"""
         place = self.place[lines // self.n_starts]
         if coordinate == self.x.shape[1]:
             return np.ones(place.shape)
@@ -203,7 +203,7 @@ class _Descents:
     def _improve(self, lines: Ints, slope: Doubles) -> tuple[Ints, Doubles]:
         """Move the scores of each line along their slopes to the highest gain, if that is higher.
 
-        Says which lines have moved, and how far: the caller moves their coefficients.
+        Return the lines that have moved, and how far: the caller updates their coefficients.
         """
         node, scores = lines // self.n_starts, self.scores[lines]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -219,6 +219,6 @@ class _Descents:
         return moved, step
 
     def directions(self) -> npt.NDArray[np.float32]:
-        """The lines' directions, of unit length.  (n_nodes, n_starts, n_features)"""
+        """Return the unit directions of the lines.  (n_nodes, n_starts, n_features)"""
         unit = _unit(self.beta[:, :-1]).astype(np.float32)
         return unit.reshape(len(self.ends), self.n_starts, -1)

@@ -119,7 +119,7 @@ def best_thresholds_reference(
     leaf_limits: LeafLimits = ONE_ROW,
     absent: Bools | None = None,
 ) -> BestThresholds:
-    """The definition of ``best_thresholds``."""
+    """Define ``best_thresholds`` in NumPy."""
     right = np.ones(scores.shape, dtype=bool)
     points = scores if absent is None else np.where(absent, np.inf, scores)
     weight = weight if absent is None else np.where(absent, 0.0, weight)
@@ -175,19 +175,19 @@ def _keeps(values: Doubles, right: Doubles, changes: Doubles, minimum: float) ->
 
 
 def _from(start: Doubles, changes: Doubles) -> Doubles:
-    """The start and what it becomes after every change.  (m,), (m, n) → (m, n + 1)"""
+    """Compute running sums, the start included.  (m,), (m, n) → (m, n + 1)"""
     return np.concatenate([start[:, None], start[:, None] + np.cumsum(changes, axis=1)], axis=1)
 
 
 def _class_sums(y: Ints, weight: Doubles, n_classes: int) -> Doubles:
-    """The weight of every class on every line.  (m, n) → (m, n_classes)"""
+    """Sum the weights of every class on every line.  (m, n) → (m, n_classes)"""
     cells = y + np.arange(len(y))[:, None] * n_classes
     sums = np.bincount(cells.ravel(), weights=weight.ravel(), minlength=len(y) * n_classes)
     return sums.astype(np.float64).reshape(len(y), n_classes)
 
 
 def _gains(y: Ints, change: Doubles, totals: Doubles, starts: Doubles) -> Doubles:
-    """The gain before the first crossing and after each.  (m, n) → (m, n + 1)"""
+    """Compute the information gain before the first crossing and after each.  (m, n) → (m, n + 1)"""
     after = _own_class(y, change, starts)
     total = np.take_along_axis(totals, y.astype(np.int64), axis=1)
     before = after - change
@@ -216,7 +216,7 @@ def _variance_reductions(y: Values, weight: Doubles, right: Bools, moved: Double
 
 
 def _own_class(y: Ints, change: Doubles, starts: Doubles) -> Doubles:
-    """The weight of a row's own class on the right, after the row has changed sides.  (m, n)"""
+    """Compute the weight of a row's own class on the right after its crossing.  (m, n)"""
     by_class = np.argsort(y, axis=1, kind="stable")
     sums = np.cumsum(np.take_along_axis(change, by_class, axis=1), axis=1)
     sizes = _class_sums(y, np.ones_like(change), starts.shape[1]).astype(np.int64)
@@ -235,7 +235,7 @@ def _phi(values: Doubles) -> Doubles:
 
 
 def _middle(low: Floats, high: Floats) -> Doubles:
-    """A number between two crossings, the first of which may be −∞ and the second ∞."""
+    """Return a number between two crossings, of which the first may be −inf and the second inf."""
     low, high = low.astype(np.float64), high.astype(np.float64)
     lower, upper = np.isfinite(low), np.isfinite(high)
     low, high = np.where(lower, low, 0.0), np.where(upper, high, 0.0)

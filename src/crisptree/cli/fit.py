@@ -228,7 +228,7 @@ def fit(
     if not rank.is_first:
         return
     if table.preprocessing.named:
-        model.feature_names_in_ = np.array(table.preprocessing.feature_names, dtype=object)
+        model = model.with_input_schema(feature_names=np.array(table.preprocessing.feature_names, dtype=object))
     model.save(output)
     _show(out, model, table, scores, seconds, output)
 

@@ -60,7 +60,7 @@ def inspect(
 def _describe_forest(model: Any, top: int) -> dict[str, Any]:
     from crisptree.inspection.model_view import resolve_feature_names
 
-    trees, classes = list(model.forest_), model.__dict__.get("classes_")
+    trees, classes = list(model.forest_), getattr(model, "classes_", None)
     shares = np.asarray(model.feature_importances_) if hasattr(model, "feature_importances_") else np.zeros(0)
     return {
         "classes": None if classes is None else classes.tolist(),
@@ -69,8 +69,8 @@ def _describe_forest(model: Any, top: int) -> dict[str, Any]:
         "depth": model.get_depth(),
         "splits": sum(tree.structure.n_splits for tree in trees),
         "leaves": model.get_n_leaves(),
-        "oob_score": model.__dict__.get("oob_score_"),
-        "best_params": model.__dict__.get("best_params_", {}),
+        "oob_score": getattr(model, "oob_score_", None),
+        "best_params": getattr(model, "best_params_", {}),
         "importances": _rank_columns(model, shares, resolve_feature_names(model.tree(0)), top),
     }
 
@@ -88,7 +88,7 @@ def _describe_tree(model: Any, top: int) -> dict[str, Any]:
     document: dict[str, Any] = {
         **_describe_target(model, counts[:1]),
         "features": tree.n_features,
-        "feature_names": [str(name) for name in model.__dict__.get("feature_names_in_", ())] or None,
+        "feature_names": [str(name) for name in getattr(model, "feature_names_in_", ())] or None,
         "image_shape": getattr(model, "image_shape_", getattr(model, "image_shape", None)),
         "depth": structure.depth,
         "splits": structure.n_splits,
@@ -106,7 +106,7 @@ def _describe_tree(model: Any, top: int) -> dict[str, Any]:
         document["importances"] = [entry for entry in ranked if entry["share"] > 0]
     if is_image_model(model):
         document["channels"], document["stages"] = model.channels_, 1 + len(model.earlier_trees_)
-    preprocessing: Preprocessing | None = model.__dict__.get("preprocessing_")
+    preprocessing: Preprocessing | None = getattr(model, "preprocessing_", None)
     document["preprocessing"] = None if preprocessing is None else _describe_preprocessing(preprocessing)
     return document
 
@@ -131,7 +131,7 @@ def _is_plain(value: Any) -> bool:
 
 def _rank_columns(model: Any, shares: npt.NDArray[Any], names: list[str], top: int) -> list[dict[str, Any]]:
     """Return the table's columns with the largest importances; those of a category's features are added up."""
-    preprocessing: Preprocessing | None = model.__dict__.get("preprocessing_")
+    preprocessing: Preprocessing | None = getattr(model, "preprocessing_", None)
     if preprocessing is not None and len(shares):
         names = [column.name for column in preprocessing.columns]
         shares = np.bincount(preprocessing.origin, weights=shares, minlength=len(names)).astype(np.float64)

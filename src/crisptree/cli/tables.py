@@ -23,7 +23,7 @@ from crisptree.encoding.errors import TableError, counted, listed
 from crisptree.encoding.preprocessing import Preprocessing, RowEncoder, find_unknown_columns
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import encode_class_labels, read_labels, read_numbers, read_texts
-from crisptree.files import PIECE
+from crisptree.files import CHUNK_BYTES
 from crisptree.inspection.model_view import strip_encoder
 
 STDIN = Path("-")
@@ -69,7 +69,7 @@ def _copy_stdin(folder: Path) -> Path:
     n_bytes, limit, stream = 0, limits.current(), sys.stdin.buffer
     if sys.stdin.isatty():
         print("Reading the table from the keyboard; end it with the end-of-file key.", file=sys.stderr)
-    block = stream.read(PIECE)
+    block = stream.read(CHUNK_BYTES)
     ending = next((ending for magic, ending in MAGIC_BYTES.items() if block.startswith(magic)), "")
     path = folder / f"stdin{ending or ('.libsvm' if LIBSVM.match(block) else '.csv')}"
     with path.open("wb") as file:
@@ -80,7 +80,7 @@ def _copy_stdin(folder: Path) -> Path:
             except limits.LimitError as error:
                 raise TableError(f"stdin {error}") from None
             file.write(block)
-            block = stream.read(PIECE)
+            block = stream.read(CHUNK_BYTES)
     return path
 
 
@@ -129,21 +129,18 @@ def load_table_model(path: Path) -> Any:
         raise crisptree.ModelFileError(
             f"{path} must hold a model of one output; it has {model.n_outputs_} outputs. Use it from Python."
         )
-    model = detach_encoder(model)
-    names = model.__dict__.pop("feature_names_in_", None)
-    model.__dict__.setdefault("preprocessing_", Preprocessing.plain(model.n_features_in_, names))
-    return model
+    schema = model.input_schema
+    preprocessing = schema.preprocessing or Preprocessing.plain(schema.n_features, schema.feature_names)
+    return strip_encoder(model).with_input_schema(encoded_by=preprocessing)
 
 
 def detach_encoder(model: Any) -> Any:
     """Return the model that takes encoded rows: the commands encode tables in blocks."""
-    if "encoder_" not in model.__dict__:
+    if model.input_schema.encoder is None:
         return model
-    model = strip_encoder(model)
-    preprocessing: Preprocessing = model.preprocessing_
-    if preprocessing.named:
-        model.feature_names_in_ = np.array(preprocessing.feature_names, dtype=object)
-    return model
+    preprocessing: Preprocessing = model.input_schema.preprocessing
+    names = np.array(preprocessing.feature_names, dtype=object) if preprocessing.named else None
+    return strip_encoder(model).with_input_schema(feature_names=names)
 
 
 def open_for_model(model: Any, data: Path, csv: CsvFormat, out: Output) -> TableFile:

@@ -24,7 +24,7 @@ from crisptree.cli.tables import LabelledRows, read_target
 from crisptree.data.batches import Batches
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
 from crisptree.encoding.errors import TableError, listed, suggest_name
-from crisptree.encoding.preprocessing import Preprocessing, RowEncoder
+from crisptree.encoding.preprocessing import EncodedInput, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import (
     is_regression_target,
@@ -227,12 +227,12 @@ class TrainingTable:
     def fit(
         self, model: Any, out: Output, progress: ProgressDisplay, rank: Rank = SINGLE_PROCESS, **more: Any
     ) -> float:
-        """Fit a model to this process's shard of the rows and attach the preprocessing; return the seconds it took."""
-        model.__dict__["preprocessing_"] = self.preprocessing  # which features belong together
-        rows = (self.X, rank.shard(self.y), rank.shard(self.weight))
-        seconds = train(model, out, progress, *((Batches.from_arrays(*rows),) if self.on_disk else rows), **more)
-        model.__dict__["preprocessing_"] = self.preprocessing  # fit discards attributes that it does not learn
-        return seconds
+        """Fit a model to this process's shard of the encoded rows; return the seconds it took."""
+        rows: list[Any] = [self.X, rank.shard(self.y), rank.shard(self.weight)]
+        if self.on_disk:
+            rows = [Batches.from_arrays(*rows)]
+        rows[0] = EncodedInput(rows[0], self.preprocessing)
+        return train(model, out, progress, *rows, **more)
 
     def read_validation(self, path: Path, source: TrainingSource, out: Output) -> LabelledRows:
         """Read another table with the preprocessing of this one."""

@@ -125,15 +125,15 @@ class Batches:
         while True:
             number += 1
             try:
-                given = next(batches, None)
+                item = next(batches, None)
             except StreamError:
                 raise
             except Exception as error:
                 raise StreamError(f"batch {number} of {self.name} cannot be read: {error}.") from error
-            if given is None:
+            if item is None:
                 self._last = batches
                 return
-            batch = self._check(given, number)
+            batch = self._check(item, number)
             if len(batch.y):
                 yield batch
 
@@ -151,17 +151,17 @@ class Batches:
             )
         return iterator
 
-    def _check(self, given: Any, number: int) -> Batch:
-        if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+    def _check(self, item: Any, number: int) -> Batch:
+        if not isinstance(item, tuple | list) or len(item) not in (2, 3):
             raise StreamError(
-                f"batch {number} of {self.name} must be (X, y) or (X, y, weight); got {type(given).__name__}."
+                f"batch {number} of {self.name} must be (X, y) or (X, y, weight); got {type(item).__name__}."
             )
-        given = [detach(part) for part in given]
+        parts = [detach(part) for part in item]
         try:
             with np.errstate(over="ignore", under="ignore"):
-                X = np.ascontiguousarray(given[0], dtype=np.float32)
-            y = np.asarray(given[1])
-            weight = np.ones(len(y)) if len(given) == 2 else np.asarray(given[2], dtype=np.float64)
+                X = np.ascontiguousarray(parts[0], dtype=np.float32)
+            y = np.asarray(parts[1])
+            weight = np.ones(len(y)) if len(parts) == 2 else np.asarray(parts[2], dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise StreamError(
                 f"batch {number} of {self.name} must hold numbers and labels; it does not: {error}."
@@ -264,12 +264,12 @@ def _read_parquet(
                 return
             X = np.stack([_to_float32(table.column(name), name, file) for name in columns], axis=1)
             y = np.asarray(table.column(target).to_numpy(zero_copy_only=False))
-            given = [] if weights is None else [_to_float32(table.column(weights), weights, file)]
+            weight = [] if weights is None else [_to_float32(table.column(weights), weights, file)]
         except StreamError:
             raise
         except Exception as error:
             raise StreamError(f"{file} is damaged or cut short ({error}).") from error
-        yield (X, y, *given)
+        yield (X, y, *weight)
 
 
 def _to_float32(column: Any, name: str, file: Path) -> npt.NDArray[np.float32]:

@@ -69,14 +69,7 @@ class ArrayRows:
 
 @dataclass(frozen=True, eq=False)
 class PickedRows(Windows):
-    """Rows of an array by index, possibly repeated; the kernels read each in place, as a window.
-
-    Parameters
-    ----------
-    values : Tensor of shape (n, n_features)
-        The array.
-    index : Tensor of shape (m,), int64
-        Indices of the rows.
+    """Rows ``index`` (m,) of an array ``values`` (n, n_features), possibly repeated; kernels read them as windows.
 
     Examples
     --------
@@ -109,13 +102,6 @@ MAX_COPY_BYTES = 2**28
 @dataclass(frozen=True, eq=False)
 class UnscaledRows:
     """Raw rows, in memory or memory-mapped, that are scaled when they are read: bit-identical to ``ArrayRows.scaled``.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n, n_features), float32
-        The array.
-    scaling : Scaling
-        How its rows are scaled.
 
     Examples
     --------

@@ -30,7 +30,7 @@ from crisptree.encoding.containers import (
     reorder_columns,
 )
 from crisptree.encoding.errors import RefusedColumns, TableError, check_unique_names, listed
-from crisptree.encoding.preprocessing import Preprocessing
+from crisptree.encoding.preprocessing import EncodedInput, Preprocessing
 from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.targets.labels import check_utf8, rescale_weights
 from crisptree.tensors import detach
@@ -76,6 +76,11 @@ class RawInput:
         """Read X; ``image_shape`` is the parameter of that name."""
         X = materialize(X)
         return cls(X, find_image_shape(X, image_shape), is_sparse(X))
+
+
+def split_encoded(X: Any) -> tuple[Any, Preprocessing | None]:
+    """Return X of a fit, and the preprocessing that has encoded it, if any."""
+    return (X.X, X.preprocessing) if isinstance(X, EncodedInput) else (X, None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,10 +159,10 @@ def find(name: str, data_home: StrPath | None = None) -> LocatedFiles | None:
 
 def locate(name: str, data_home: StrPath | None = None) -> LocatedFiles:
     """Return the first complete form of the data set, or raise DataNotFoundError with what helps to get it."""
-    found = find(name, data_home)
-    if found is None:
+    files = find(name, data_home)
+    if files is None:
         raise DataNotFoundError(_not_found_message(CATALOG[name], data_home))
-    return found
+    return files
 
 
 def _find_file(folder: Path, names: tuple[str, ...]) -> Path | None:
@@ -181,10 +181,10 @@ def _not_found_message(publication: Publication, data_home: StrPath | None) -> s
     lines += ["  " + ", ".join(" or ".join(names) for names in form) for form in publication.forms.values()]
     lines += ["It was looked for in"]
     lines += [f"  {place}{'' if place.is_dir() else ' (no such folder)'}" for place in places]
-    wanted = [names for form in publication.forms.values() for names in form]
-    there = {str(path) for place in places for names in wanted if (path := _find_file(place, names))}
-    if there:
-        lines += ["Only these are there:", *(f"  {path}" for path in sorted(there))]
+    alternatives = [names for form in publication.forms.values() for names in form]
+    existing = {str(path) for place in places for names in alternatives if (path := _find_file(place, names))}
+    if existing:
+        lines += ["Only these are there:", *(f"  {path}" for path in sorted(existing))]
     lines += [
         f"Download with `crisptree data fetch {name}`, or from {publication.page}; or name the folder that has them "
         f"with data_home=… or the environment variable {VARIABLE}."

@@ -241,6 +241,14 @@ class Preprocessing:
             ) from error
 
 
+@dataclass(frozen=True, eq=False)
+class EncodedInput:
+    """X of a fit, an array or batches, with the preprocessing that has encoded its rows."""
+
+    X: Any
+    preprocessing: Preprocessing
+
+
 def _column(entry: Any, mean: Any, missing: Any) -> Column:
     categories = tuple(_of_type(value, str) for value in entry.get("categories", ()))
     if entry["kind"] not in KINDS or (categories and entry["kind"] != "category"):
@@ -453,28 +461,28 @@ def find_unknown_columns(preprocessing: Preprocessing, source: TableLike) -> lis
     """Return the columns of the table that training did not know."""
     if not preprocessing.named or source.matrix:
         return []
-    known = {column.name for column in preprocessing.columns} | set(preprocessing.left_out) | {preprocessing.target}
-    return [name for name in source.names if name not in known]
+    trained = {column.name for column in preprocessing.columns} | set(preprocessing.left_out) | {preprocessing.target}
+    return [name for name in source.names if name not in trained]
 
 
 def _match_columns(preprocessing: Preprocessing, source: TableLike, without: Collection[str]) -> list[str]:
     """Return the table's column for every column of the preprocessing."""
-    wanted = [column.name for column in preprocessing.columns]
+    trained = [column.name for column in preprocessing.columns]
     if preprocessing.named and not source.matrix:
         names = set(source.names)
-        lacking = [name for name in wanted if name not in names]
+        lacking = [name for name in trained if name not in names]
         if lacking:
             raise TableError(
                 f"{source.path} must have all columns that the model was trained on; it has no {listed(lacking)}."
                 f"{suggest_name(lacking[0], find_unknown_columns(preprocessing, source))}"
             )
-        return wanted
+        return trained
     features = source.features({*without, *([preprocessing.target] if preprocessing.target else [])})
-    if len(features) != len(wanted):
+    if len(features) != len(trained):
         by_place = "features by their place; leave out what is none with `drop=['NAME']`"
         takes = "columns by name" if preprocessing.named else by_place
         raise TableError(
-            f"{source.path} must have {len(wanted)} features; it has {len(features)}. The model takes {takes}."
+            f"{source.path} must have {len(trained)} features; it has {len(features)}. The model takes {takes}."
         )
     return features
 

@@ -96,7 +96,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def of(cls, preprocessing: Preprocessing) -> TableEncoder:
         """Return the fitted encoder of a preprocessing."""
         encoder = cls(missing=preprocessing.missing)
-        encoder.__dict__["preprocessing_"] = preprocessing
+        encoder.preprocessing_ = preprocessing
         encoder._take_names(preprocessing.input_names if preprocessing.named else None, len(preprocessing.input_names))
         return encoder
 
@@ -187,7 +187,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def set_target_name(self, name: str | None) -> None:
         """Store the name of the labels that belong to the table."""
         if name is not None:
-            self.__dict__["preprocessing_"] = replace(self.preprocessing_, target=name)
+            self.preprocessing_ = replace(self.preprocessing_, target=name)
 
     def transform(self, X: Any) -> Rows:
         """Encode rows as float32 features.  (n, n_columns) → (n, n_features)

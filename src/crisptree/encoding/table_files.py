@@ -40,7 +40,7 @@ from crisptree.encoding.column_values import NUMBER
 from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, compute_batch_rows
 from crisptree.encoding.errors import TableError, check_unique_names, listed, suggest_name
 from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat
-from crisptree.files import PIECE, Bounded, checked_size, reading
+from crisptree.files import CHUNK_BYTES, Bounded, checked_size, reading
 
 DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -222,8 +222,8 @@ class TextFile(TableFile):
             with self.path.open("rb") as self.raw:
                 text: Any = self.raw
                 if decompress is not None:
-                    text = io.BufferedReader(Bounded(decompress(self.raw), size), PIECE)
-                yield text if self.encoding is None else io.BufferedReader(Utf8Stream(text, self.encoding), PIECE)
+                    text = io.BufferedReader(Bounded(decompress(self.raw), size), CHUNK_BYTES)
+                yield text if self.encoding is None else io.BufferedReader(Utf8Stream(text, self.encoding), CHUNK_BYTES)
         finally:
             self.raw = None
 
@@ -336,7 +336,7 @@ class Utf8Stream(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         while not self.waiting and not self.ended:
-            data = self.stream.read(min(len(buffer), PIECE))
+            data = self.stream.read(min(len(buffer), CHUNK_BYTES))
             self.ended = not data
             try:
                 text = self.decoder.decode(data, final=self.ended)

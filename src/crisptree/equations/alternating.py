@@ -13,11 +13,11 @@ from torch import Tensor
 from crisptree.equations.routing import goes_right, log_path_probabilities
 from crisptree.structure import TreeStructure
 
-CERTAIN = 1000.0
+HARD_STEEPNESS = 1000.0
 """A steepness at which e^−γ is exactly zero in floating point, so that a turn of ±1 has probability 0 or 1."""
 
 
 def hard_responsibilities(scores: Tensor, structure: TreeStructure) -> Tensor:
     """1(ℓ = ℓ(x_n)) = lim_{γ→∞} μ_ℓ(x_n): one for the leaf that the sample reaches.  (n, n_leaves)"""
     turns = torch.where(goes_right(scores), 1.0, -1.0).to(scores.dtype)
-    return log_path_probabilities(turns, structure, CERTAIN).exp()
+    return log_path_probabilities(turns, structure, HARD_STEEPNESS).exp()

@@ -1,4 +1,4 @@
-"""The learning rate as a function of the epoch: how much of it is left."""
+"""Decay of the learning rate, a factor as a function of the epoch."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable
 
 
 def none(epoch: int, epochs: int) -> float:
-    """The same rate throughout, as in the paper."""
+    """1: a constant rate, as in the paper."""
     return 1.0
 
 
 def linear(epoch: int, epochs: int) -> float:
-    """1 − epoch / epochs: the last epoch has a share of 1 / epochs."""
+    """1 − epoch / epochs."""
     return 1 - epoch / epochs
 
 
 def cosine(epoch: int, epochs: int) -> float:
-    """(1 + cos(π epoch / epochs)) / 2: long near the full rate, long near none."""
+    """(1 + cos(π epoch / epochs)) / 2."""
     return (1 + math.cos(math.pi * epoch / epochs)) / 2
 
 

@@ -1,4 +1,4 @@
-"""Expectation-maximisation: who is responsible for a sample, and what follows for leaves and splits."""
+"""Expectation-maximisation: responsibilities, masses of nodes and the loss of splits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def node_masses(responsibilities: Tensor, structure: TreeStructure) -> tuple[Ten
 
 @lru_cache(maxsize=64)
 def _ascent(structure: TreeStructure, device: torch.device) -> tuple[list[tuple[Tensor, ...]], Tensor, Tensor]:
-    """The levels of a tree from the deepest up, each as (splits, their left nodes, their right nodes)."""
+    """Return the levels of a tree from the deepest up, each as (splits, their left nodes, their right nodes)."""
     left, right = (torch.from_numpy(nodes).to(device) for nodes in (structure.left_nodes, structure.right_nodes))
     levels = [torch.from_numpy(splits).to(device) for splits in reversed(structure.levels)]
     return [(splits, left[splits], right[splits]) for splits in levels], left, right

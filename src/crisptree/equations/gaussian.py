@@ -1,7 +1,7 @@
-"""Leaves that are normal distributions: what a number says of a leaf, and what the numbers say together.
+"""Leaves that are normal distributions: densities, means, variances and squared errors.
 
-Numbers come scaled, so that the mean of all training rows is 0 and their variance 1, output by output; outputs are
-independent of each other in a leaf. The functions take arrays and tensors alike.
+Every output is scaled to mean 0 and variance 1 on the training rows; outputs are independent in a leaf. The functions
+take arrays and tensors.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import math
 from typing import Any
 
 SMALLEST_VARIANCE = 1e-3
-"""The least variance of a leaf, as a share of the variance of all rows. A leaf of one row would have none, and no other
-row could ever come back to it."""
+"""Lower bound of the variance of a leaf, relative to that of all rows; with variance 0 no other row could reach it."""
 
 DEEPEST_DOUBT = 300.0
-"""No leaf is believed less than e⁻³⁰⁰ times the likeliest one for a row's y: doubles then hold the product with any
-path that is likely at all, and who is responsible stays defined for a row that is far from every leaf."""
+"""Densities are at least e⁻³⁰⁰ times the largest of a row, so that products with path probabilities do not underflow
+and responsibilities stay defined for a row that is far from every leaf."""
 
 LOG_TWO_PI = math.log(2 * math.pi)
 
@@ -37,17 +36,17 @@ def mean_and_variance(weight: Any, sums: Any, squares: Any, prior: float) -> tup
 
 
 OWN_SHARE = 0.5
-"""How much a leaf's variance is its own while a tree trains."""
+"""Weight of a leaf's own variance in training, against the pooled one."""
 
 
 def pooled_variance(variance: Any, weight: Any) -> Any:
-    """½ v_ℓ + ½ Σ_ℓ N_ℓ v_ℓ / Σ_ℓ N_ℓ: between leaves with variances of their own and a squared error for all.
+    """½ v_ℓ + ½ Σ_ℓ N_ℓ v_ℓ / Σ_ℓ N_ℓ: a compromise between separate and pooled variances.
 
-    With its own variance alone, a leaf of quiet rows pushes all others away; with one for all, none can be quiet.
+    With separate variances, a leaf of low variance repels all other rows; with a pooled one, leaves cannot differ.
     (n_leaves, …, n_outputs), (n_leaves, …, 1) → the first
     """
-    together = (weight * variance).sum(0) / weight.sum(0).clamp_min(1e-30)
-    return OWN_SHARE * variance + (1 - OWN_SHARE) * together
+    pooled = (weight * variance).sum(0) / weight.sum(0).clamp_min(1e-30)
+    return OWN_SHARE * variance + (1 - OWN_SHARE) * pooled
 
 
 def squared_error(weight: Any, sums: Any, squares: Any, mean: Any) -> Any:

@@ -60,7 +60,7 @@ class TreeRidge:
         self.root = gram + np.diag(own)
 
     def sums(self, moments: Doubles) -> Doubles:
-        """θ of all nodes.  (n_leaves, q, n_answers) → (n_nodes, q, n_answers)"""
+        """θ of all nodes.  (n_leaves, q, n_outputs) → (n_nodes, q, n_outputs)"""
         structure, penalty = self.structure, self.penalty
         moment = np.concatenate([np.zeros((structure.n_splits, *moments.shape[1:])), moments])
         order = _from_the_root(structure)
@@ -123,7 +123,7 @@ class _Node(NamedTuple):
 
 
 def _from_the_root(structure: TreeStructure) -> list[int]:
-    """All splits, parents before their children."""
+    """List all splits, parents before their children."""
     return [split for level in structure.levels for split in level.tolist()]
 
 

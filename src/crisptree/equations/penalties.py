@@ -1,4 +1,4 @@
-"""What keeps weights small, few or smooth. All act on weights in the scaled space, never on the bias."""
+"""Penalties on weights in the scaled space, never on the bias: l2, l1, groups and the spatial Laplacian."""
 
 from __future__ import annotations
 

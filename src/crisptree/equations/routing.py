@@ -1,4 +1,4 @@
-"""Where a sample goes: turns, paths and what the leaves at their ends say together."""
+"""Routing: split probabilities, path probabilities and predictions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def log_path_probabilities(scores: Tensor, structure: TreeStructure, steepness: 
 
 @lru_cache(maxsize=64)
 def _descent(structure: TreeStructure, device: torch.device) -> tuple[list[tuple[Tensor, ...]], Tensor]:
-    """The levels of a tree as column numbers, and the column of every leaf once the levels are joined.
+    """Return the levels of a tree as column indices, and the column of every leaf after the levels are concatenated.
 
     A level is (its splits; which of its children, left ones then right ones, are splits; which are leaves).
     """

@@ -1,4 +1,4 @@
-"""Bases of the estimators: what all of them share, and what those of one tree share."""
+"""Bases of all estimators, and of those of one tree."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Estimator(BaseEstimator, ABC):
-    """Base of all estimators: columns of the training rows, guard of a fit, model files."""
+    """Base of all estimators: schema of the training rows, atomic fits, model files."""
 
     ENCODING: ClassVar[type[TargetEncoding]]
     """Encoding of y; nothing else in an estimator depends on what y is."""
@@ -61,22 +62,22 @@ class Estimator(BaseEstimator, ABC):
         return hasattr(self, self.MODEL)
 
     @contextmanager
-    def _fitting(self, *, anew: bool = True) -> Iterator[Self]:
-        """Provide a copy to fit, whose fitted attributes replace those of this estimator at the end, in one moment.
+    def _fitting(self, *, anew: bool = True, encoded_by: Preprocessing | None = None) -> Iterator[Self]:
+        """Provide a copy to fit, whose fitted attributes replace those of this estimator atomically at the end.
 
         Until then this one predicts as before: if the fit fails or is interrupted, and for other threads. ``anew``
-        drops the fitted attributes of the copy first, but for the preprocessing of rows that were encoded before the
-        fit. Every public method that trains runs in here.
+        drops the fitted attributes of the copy first; ``encoded_by`` is the preprocessing of rows that were encoded
+        before the fit. Every public method that trains runs in here.
         """
         twin = copy.copy(self)
         if anew:
-            for name in self._fitted_attributes().keys() - {"preprocessing_"}:
+            for name in self._fitted_attributes():
                 delattr(twin, name)
+        if encoded_by is not None:
+            twin.preprocessing_ = encoded_by
         with training_context():
             yield twin
         fitted = twin._fitted_attributes()
-        if anew:
-            fitted.pop("preprocessing_", None)
         self.__dict__ = {name: value for name, value in vars(self).items() if not _is_fitted(name)} | fitted
 
     def _fitted_attributes(self) -> dict[str, Any]:
@@ -92,7 +93,7 @@ class Estimator(BaseEstimator, ABC):
             setattr(self, name, value)
 
     def in_training_order(self, X: Any) -> Any:
-        """Return X in memory; columns of a DataFrame whose labels are no text in the order of training."""
+        """Return X in memory; columns of a DataFrame whose labels are not strings in the order of training."""
         return reorder_columns(materialize(X), self.input_schema.column_labels)
 
     @property
@@ -115,6 +116,7 @@ class Estimator(BaseEstimator, ABC):
             "feature_names_in_": schema.feature_names,
             "column_labels_": schema.column_labels,
             "encoder_": schema.encoder,
+            "preprocessing_": schema.encoded_by,
             "target_name_": schema.target_name,
         }
         for name, value in learned.items():
@@ -123,8 +125,14 @@ class Estimator(BaseEstimator, ABC):
             elif hasattr(self, name):
                 delattr(self, name)
 
+    def with_input_schema(self, **changes: Any) -> Self:
+        """Return a copy of the fitted estimator with other columns; ``changes`` are fields of ``InputSchema``."""
+        twin = copy.copy(self)
+        twin.set_input_schema(replace(self.input_schema, **changes))
+        return twin
+
     def check_rows(self, X: Any) -> npt.NDArray[np.float32] | SparseRows:
-        """Check rows that a fitted model is to predict: finite float32 numbers with the columns of the training."""
+        """Validate rows for prediction: finite float32 numbers with the columns of the training."""
         rows = check_rows(X, self.input_schema, self)
         if isinstance(rows, SparseRows) and not isinstance(getattr(self, "tree_", None), FlatTree | None):
             raise ValueError(
@@ -138,7 +146,7 @@ class Estimator(BaseEstimator, ABC):
         write(path, self._sections())
 
     def _sections(self) -> Sections:
-        """Return what a model file keeps of the fitted estimator."""
+        """Return the sections of the model file."""
         check_is_fitted(self)
         return sections_of(self)
 
@@ -147,16 +155,16 @@ class Estimator(BaseEstimator, ABC):
         """Return all trees by the names of their sections in a model file."""
 
     def _extra_header(self) -> dict[str, Any]:
-        """Return what the header of a model file says of this kind of estimator alone."""
+        """Return the header entries of this class of estimators."""
         return {}
 
     @abstractmethod
     def _restore_trees(self, file: ModelFile, read: ReadTrees) -> CrispTree:
-        """Set the fitted attributes that depend on the trees of a model file; return a tree that takes its rows."""
+        """Restore the trees of a model file; return one of those that predict rows."""
 
 
 def set_row_tags(tags: Any, parameters: Mapping[str, Any]) -> Any:
-    """Set what scikit-learn's tags say of X for an estimator of rows with these parameters."""
+    """Set the input tags of scikit-learn for an estimator of rows with these parameters."""
     takes_tables = parameters["categorical_features"] is not None
     tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes_tables
     tags.input_tags.sparse = not any(violations(parameters, rows="sparse"))
@@ -165,10 +173,7 @@ def set_row_tags(tags: Any, parameters: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def training_context() -> Iterator[None]:
-    """Train inside: with torch on one thread, and with underflow ignored.
-
-    Probabilities far below the largest and scaled values that underflow are 0, as they should be.
-    """
+    """Run torch on one thread and ignore underflow, which correctly rounds tiny probabilities to 0."""
     from crisptree.threads import one_thread
 
     with one_thread(), np.errstate(under="ignore"):
@@ -176,7 +181,7 @@ def training_context() -> Iterator[None]:
 
 
 class TreeEstimator(Estimator):
-    """Estimator of one tree, and the one before finetuning."""
+    """Base of the estimators of one tree, which also store the tree before finetuning."""
 
     MODEL = "tree_"
 
@@ -197,7 +202,7 @@ class TreeEstimator(Estimator):
         trees = read([TREE, *([GREEDY] if GREEDY in file.sections else [])])
         self.tree_, self.greedy_tree_ = trees[TREE], trees.get(GREEDY, trees[TREE])
         if self.greedy_tree_.n_features != self.tree_.n_features:
-            raise ModelFileError(f"{file.path} holds two trees for rows of different widths, which cannot be.")
+            raise ModelFileError(f"{file.path} holds two trees for rows of different widths, which is invalid.")
         return self.tree_
 
     @property
@@ -206,16 +211,16 @@ class TreeEstimator(Estimator):
         return prior
 
     def before_finetuning(self) -> Self:
-        """The fitted estimator as it was before finetuning: it predicts with ``greedy_tree_``."""
+        """Return the fitted estimator before finetuning, which predicts with ``greedy_tree_``."""
         check_is_fitted(self)
         twin = copy.copy(self)
         twin.tree_ = self.greedy_tree_
         return twin
 
     def truncate(self, depth: int) -> Self:
-        """The fitted estimator with its trees cut at a depth, their leaf tables counted on the training rows.
+        """Return the fitted estimator with its trees truncated at a depth, with leaf tables of the training rows.
 
-        Where there is a ``warm_start``, the next ``fit`` of what is returned finetunes the cut ``greedy_tree_``.
+        With ``warm_start``, its next ``fit`` finetunes the truncated ``greedy_tree_``.
         """
         check_is_fitted(self)
         check_argument("depth", depth)
@@ -227,12 +232,12 @@ class TreeEstimator(Estimator):
         return twin
 
     def ccp_path(self) -> PruningPath:
-        """The prices of a leaf at which ``prune`` takes splits away, and the leaves that are left.
+        """Compute the path of minimal cost-complexity pruning.
 
         Returns
         -------
         PruningPath
-            Its ``alphas`` are in nats of impurity for each training row, its ``leaves`` whole numbers.
+            Its ``alphas`` are in nats of impurity per training row; ``leaves`` are the numbers of leaves.
 
         Examples
         --------
@@ -249,9 +254,9 @@ class TreeEstimator(Estimator):
         return cost_complexity_path(self.tree_)
 
     def prune(self, alpha: float) -> Self:
-        """The fitted estimator with the smallest tree of least impurity plus ``alpha`` times the number of leaves.
+        """Return the estimator with the smallest tree of minimal impurity plus ``alpha`` times the number of leaves.
 
-        Leaf tables are counted on the training rows, and shrunk if they were before; ``greedy_tree_`` stays as it is.
+        Leaf tables are those of the training rows, shrunk if they were before; ``greedy_tree_`` is not pruned.
         """
         check_is_fitted(self)
         check_argument("alpha", alpha)
@@ -261,17 +266,17 @@ class TreeEstimator(Estimator):
 
     @property
     def shrinkage_(self) -> float:
-        """How strongly the tables of ``tree_`` are shrunk: λ, also where ``shrinkage="auto"`` chose it."""
+        """The shrinkage λ of the leaf tables of ``tree_``, given or selected by "auto"."""
         check_is_fitted(self)
         return self.tree_.statistics.shrinkage or 0.0
 
     def get_depth(self) -> int:
-        """The largest number of splits that a row may visit."""
+        """Return the depth of the tree."""
         check_is_fitted(self)
         return self.tree_.structure.depth
 
     def get_n_leaves(self) -> int:
-        """The number of leaves."""
+        """Return the number of leaves."""
         check_is_fitted(self)
         return self.tree_.structure.n_leaves
 
@@ -282,9 +287,9 @@ def _is_fitted(name: str) -> bool:
 
 
 def fast_leaves(tree: CrispTree | None, X: Any, n_jobs: int | None, *, has_names: bool) -> npt.NDArray[np.int64] | None:
-    """Route a plain array of the right width, checked for finite values on the way.
+    """Route a plain array of the right width and check it for finite values in the same pass.
 
-    Return None for anything else, or where a check fails: the generic way then raises scikit-learn's own error.
+    Return None for other inputs and failed checks; the generic path then raises scikit-learn's errors.
     """
     if not isinstance(tree, FlatTree) or has_names or not is_plain(X, tree.n_features):
         return None

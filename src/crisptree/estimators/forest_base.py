@@ -1,4 +1,4 @@
-"""What all forests can do once they are fitted, whatever their trees predict."""
+"""Base of the forests: fit, routing, proximities, importances, reports."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.data.validation import resolve_columns
+from crisptree.data.validation import resolve_columns, split_encoded
 from crisptree.distributed import check_single_process
 from crisptree.estimators.base import Estimator, is_plain, set_row_tags
 from crisptree.estimators.loading import ESTIMATOR, MEMBER, ReadTrees
-from crisptree.estimators.row_estimator import RowEstimator, visited
+from crisptree.estimators.row_estimator import RowEstimator, visited_nodes
 from crisptree.inference import CrispTree
 from crisptree.inference.routing import CrispForest
 from crisptree.parameters.declaration import Parameter
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 
 TreeT = TypeVar("TreeT", bound=RowEstimator)
 
-ROWS_AT_ONCE = 1024
-"""Rows of a table of proximities that are counted at a time."""
+PROXIMITY_CHUNK = 1024
+"""Rows of a matrix of proximities that are computed at a time."""
 
 
 class ForestEstimator(Estimator):
-    """Estimator of many trees whose predictions are averaged. What y is, its subclasses know."""
+    """Base of the forests; ``ENCODING`` of a subclass is what depends on y."""
 
     MODEL = "forest_"
     SCORE: ClassVar[tuple[str, str]]
-    """What ``score`` measures, and its format."""
+    """Name and format of the score."""
 
     forest_: CrispForest
     best_params_: dict[str, Any]
@@ -89,7 +89,7 @@ class ForestEstimator(Estimator):
 
     @abstractmethod
     def _difference(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:
-        """Return how far two predictions are apart."""
+        """Compute the mean distance of two predictions."""
 
     @abstractmethod
     def _set_out_of_bag(self, out_of_bag: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
@@ -106,25 +106,25 @@ class ForestEstimator(Estimator):
         checkpoint_every: float = 60.0,
         resume: bool = False,
     ) -> Self:
-        """Draw rows for every tree, grow all of them together and finetune each.
+        """Draw a bootstrap sample for every tree, grow all trees in one batch and finetune each.
 
-        The estimator is as it was if any of it fails.
+        A failed fit leaves the estimator unchanged.
 
         Parameters
         ----------
         X, y : array-like
-            Rows and classes or numbers, as the ``fit`` of one tree takes them.
+            Rows and targets, as in ``CrispTreeClassifier.fit``.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, beside how often a tree has drawn them. A row of weight zero is left out.
+            Weights of the rows, multiplied by those of the bootstrap sample. A row of weight zero is left out.
         eval_set : (X, y), default=None
-            Rows that judge choices and, with ``early_stopping``, every epoch of finetuning.
+            Validation set used for model selection and early stopping.
         checkpoint, checkpoint_every, resume
-            As the ``fit`` of one tree takes them: a folder in which the fit keeps what it has done. Such a fit
-            finetunes one tree after the other.
+            As in ``CrispTreeClassifier.fit``. With a checkpoint, trees are finetuned one after the other.
         """
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
         check_single_process("a forest")
-        with self._fitting() as twin:
+        X, encoded_by = split_encoded(X)
+        with self._fitting(encoded_by=encoded_by) as twin:
             parameters = self.training_parameters()
             check_parameters(
                 self.declared_parameters(), parameters, is_forest=True, has_validation=eval_set is not None
@@ -154,9 +154,9 @@ class ForestEstimator(Estimator):
             from crisptree.pipeline.trees import device_for
 
             parameters = resolve_columns(parameters, twin.input_schema)
-            given = data.describe(held_out)
-            given |= {"warm_start": [*(earlier or [])], "device": device_for(parameters, data)}
-            with checkpoints.kept(parameters, given, seed) as seed:
+            inputs = data.describe(held_out)
+            inputs |= {"warm_start": [*(earlier or [])], "device": device_for(parameters, data)}
+            with checkpoints.kept(parameters, inputs, seed) as seed:
                 selected = getattr(self, "best_params_", {})
                 trained = fit_forest_rows(parameters, data, held_out, earlier, selected, seed)
             twin._set_encoding(data.encoding)
@@ -172,24 +172,22 @@ class ForestEstimator(Estimator):
         return self
 
     def _as_tree(self, kind: type[TreeT], number: int) -> TreeT:
-        """One of the trees as a fitted estimator of that kind."""
+        """Return one of the trees as a fitted estimator of a class."""
         tree = self.forest_.trees[check_tree_number(number, len(self.forest_))]
         own = {name: getattr(self, name) for name in kind.PARAMETERS if name in self.PARAMETERS} | self.FIXED
         if self.max_depth == "auto":
             own["max_depth"] = None
         if isinstance(self.split, str) and self.split == MIXED:
-            own["split"] = "auto"  # what a tree of either kind may have been made with
+            own["split"] = "auto"  # which both families of splits satisfy
         one = kind(**own | {"warm_start": False, "random_state": None})
         one.tree_ = one.greedy_tree_ = tree
         one.history_ = []
         one.set_input_schema(self.input_schema)
         one._set_encoding(self._fitted_encoding(tree))
-        if hasattr(self, "preprocessing_"):
-            one.preprocessing_ = self.preprocessing_
         return one
 
     def _distill(self, kind: type[Any], X: MatrixLike, y: ArrayLike | None, options: dict[str, Any]) -> Any:
-        """Distill the forest into one tree of a kind; options are its parameters and arguments of ``distill``."""
+        """Distill the forest into a tree of a class; options are its parameters and arguments of ``distill``."""
         check_is_fitted(self)
         declared = kind.declared_parameters()
         own = {name: options.pop(name) for name in list(options) if name in declared or name == "training"}
@@ -197,22 +195,22 @@ class ForestEstimator(Estimator):
         return kind.from_flat(**shared | {"image_shape": self.image_shape_} | own).distill(self, X, y, **options)
 
     def __len__(self) -> int:
-        """How many trees there are."""
+        """Return the number of trees."""
         check_is_fitted(self)
         return len(self.forest_)
 
     @abstractmethod
     def tree(self, number: int) -> Any:
-        """One of the trees as an estimator of its own."""
+        """Return one of the trees as an estimator."""
 
     @property
     def estimators_(self) -> list[Any]:
-        """All trees as estimators of their own, which predict, draw and explain themselves."""
+        """All trees as estimators."""
         check_is_fitted(self)
         return [self.tree(number) for number in range(len(self.forest_))]
 
     def _values(self, X: MatrixLike) -> npt.NDArray[np.float64]:
-        """The mean of what the leaves of every row say.  (n, n_outputs)"""
+        """Average the values of every row's leaves.  (n, n_outputs)"""
         has_names = hasattr(self, "feature_names_in_") or hasattr(self, "encoder_")
         if self.__sklearn_is_fitted__() and not has_names and is_plain(X, self.forest_.n_features):
             values = self.forest_.values(X, self.n_jobs, check_finite=not get_config()["assume_finite"])
@@ -224,7 +222,7 @@ class ForestEstimator(Estimator):
         return values
 
     def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
-        """The number of the leaf that every row reaches in every tree.  (n, n_features) → (n, n_trees)"""
+        """Return the leaf index of every row in every tree.  (n, n_features) → (n, n_trees)"""
         check_is_fitted(self)
         leaves = self.forest_.leaves(self.check_rows(X), self.n_jobs)
         assert leaves is not None
@@ -243,44 +241,44 @@ class ForestEstimator(Estimator):
         numbers = [header.get(name) for name in ("trees", "seed", "rows")]
         if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in numbers):
             raise ModelFileError(
-                f"{file.path} must say how many trees, which seed and how many rows; it says {numbers}."
+                f"{file.path} must store the number of trees, the seed and the number of rows; it stores {numbers}."
             )
         n_trees, self.seed_, self.n_rows_ = (int(one or 0) for one in numbers)
         if not 0 < n_trees <= MAX_TREES:
-            raise ModelFileError(f"{file.path} must hold 1 to {MAX_TREES:,} trees; it says {n_trees:,}.")
+            raise ModelFileError(f"{file.path} must hold 1 to {MAX_TREES:,} trees; it stores {n_trees:,}.")
         self.forest_ = CrispForest.of(list(read(f"{MEMBER}_{number}" for number in range(n_trees)).values()))
         if any(tree.n_features != self.forest_.n_features for tree in self.forest_):
-            raise ModelFileError(f"{file.path} holds trees for rows of different widths, which cannot be.")
+            raise ModelFileError(f"{file.path} holds trees for rows of different widths, which is invalid.")
         score = header.get("oob_score")
         if score is not None:
             if not isinstance(score, float | int) or isinstance(score, bool) or not math.isfinite(score):
-                raise ModelFileError(f"{file.path} must say a finite score out of the bag; it says {score!r}.")
+                raise ModelFileError(f"{file.path} must store a finite out-of-bag score; it stores {score!r}.")
             self.oob_score_ = float(score)
         return self.forest_.trees[0]
 
     def proximity(self, X: MatrixLike, Y: MatrixLike | None = None) -> npt.NDArray[np.float64]:
-        """The share of trees in which two rows end in the same leaf.  (n, n_features), (m, n_features) → (n, m)
+        """Compute the share of trees in which two rows end in the same leaf.  (n, n_features), (m, n_features) → (n, m)
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows.
         Y : array-like of shape (m_samples, n_features), default=None
-            Rows to hold them against; None holds X against itself.
+            Rows to compare them with; None compares X with itself.
         """
-        here = self.apply(X)
-        there = here if Y is None else self.apply(Y)
-        shares = np.empty((len(here), len(there)))
-        for start in range(0, len(here), ROWS_AT_ONCE):
-            rows = here[start : start + ROWS_AT_ONCE]
-            same = np.zeros((len(rows), len(there)), dtype=np.int32)
-            for tree in range(here.shape[1]):
-                same += rows[:, tree, None] == there[None, :, tree]
-            shares[start : start + len(rows)] = same / here.shape[1]
+        leaves = self.apply(X)
+        others = leaves if Y is None else self.apply(Y)
+        shares = np.empty((len(leaves), len(others)))
+        for start in range(0, len(leaves), PROXIMITY_CHUNK):
+            rows = leaves[start : start + PROXIMITY_CHUNK]
+            n_shared = np.zeros((len(rows), len(others)), dtype=np.int32)
+            for tree in range(leaves.shape[1]):
+                n_shared += rows[:, tree, None] == others[None, :, tree]
+            shares[start : start + len(rows)] = n_shared / leaves.shape[1]
         return shares
 
     def decision_path(self, X: MatrixLike) -> tuple[sparse.csr_matrix, npt.NDArray[np.int64]]:
-        """Which nodes every row visits in all trees, as scikit-learn's forests say it.
+        """Return the nodes that every row visits in all trees, in the format of scikit-learn's forests.
 
         Returns
         -------
@@ -290,18 +288,18 @@ class ForestEstimator(Estimator):
             The columns of tree k are those from ``n_nodes_ptr[k]`` up to ``n_nodes_ptr[k + 1]``.
         """
         leaves = self.apply(X)
-        paths = [visited(tree.structure, own) for tree, own in zip(self.forest_, leaves.T, strict=True)]
+        paths = [visited_nodes(tree.structure, reached) for tree, reached in zip(self.forest_, leaves.T, strict=True)]
         return sparse.hstack(paths, format="csr"), np.cumsum([0, *(path.shape[1] for path in paths)])
 
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:
-        """The mean of the trees' importances, sum 1; see ``explain.feature_importances``."""
+        """The mean of the trees' importances, with sum 1; see ``explain.feature_importances``."""
         check_is_fitted(self)
         from crisptree.explain import feature_importances
 
         try:
             each = [feature_importances(tree) for tree in self.forest_]
-        except TypeError as error:  # so that hasattr says no for trees with modules
+        except TypeError as error:  # hasattr is False for trees with split modules
             raise AttributeError(str(error)) from error
         mean = np.mean(each, axis=0)
         total = mean.sum()
@@ -310,30 +308,30 @@ class ForestEstimator(Estimator):
         return mean if encoder is None else np.asarray(encoder.preprocessing_.by_input(mean))
 
     def get_depth(self) -> int:
-        """The largest number of splits that a row may visit in a tree."""
+        """Return the largest depth of a tree."""
         check_is_fitted(self)
         return max(tree.structure.depth for tree in self.forest_)
 
     def get_n_leaves(self) -> int:
-        """The number of leaves of all trees together."""
+        """Return the number of leaves of all trees."""
         check_is_fitted(self)
         return sum(tree.structure.n_leaves for tree in self.forest_)
 
     def report(
         self, path: str | PathLike[str], X: Any = None, y: Any = None, *, number: int | None = None, **options: Any
     ) -> Path:
-        """Write a page about one of the trees, with the forest's scores in its title; see ``crisptree.report.write``.
+        """Write an HTML report about one of the trees; see ``crisptree.report.write``.
 
         Parameters
         ----------
         path : str or path
             The file to write.
         X, y : array-like, default=None
-            Rows and their classes, or numbers.
+            Rows and their targets.
         number : int, default=None
-            Which tree; None takes the one that answers most as the forest does on X, or the first.
+            Index of the tree; None takes the one whose predictions on X are closest to those of the forest.
         **options
-            As the ``report`` of one tree takes them.
+            As in ``CrispTreeClassifier.report``.
 
         Examples
         --------
@@ -341,26 +339,26 @@ class ForestEstimator(Estimator):
         >>> from sklearn.datasets import load_iris
         >>> from crisptree import CrispForestClassifier
         >>> X, y = load_iris(return_X_y=True)
-        >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
-        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **given, random_state=0).fit(X, y)
+        >>> parameters = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **parameters, random_state=0).fit(X, y)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     forest.report(pathlib.Path(folder) / "iris.html", X, y).name
         'iris.html'
         """
         check_is_fitted(self)
-        trees, said = self.estimators_, [f"{len(self)} trees"]
+        trees, facts = self.estimators_, [f"{len(self)} trees"]
         name, form = self.SCORE
         if X is not None:
             if number is None:
-                answers = self.predict(X)
-                number = int(np.argmin([self._difference(tree.predict(X), answers) for tree in trees]))
+                predictions = self.predict(X)
+                number = int(np.argmin([self._difference(tree.predict(X), predictions) for tree in trees]))
             if y is not None:
-                said.append(f"{name} {self.score(X, y):{form}}")
+                facts.append(f"{name} {self.score(X, y):{form}}")
         out_of_bag = getattr(self, "oob_score_", np.nan)
         if np.isfinite(out_of_bag):
-            said.append(f"out of bag {out_of_bag:{form}}")
+            facts.append(f"out of bag {out_of_bag:{form}}")
         number = check_tree_number(number or 0, len(self))
-        title = f"Tree {number} of a forest ({', '.join(said)})"
+        title = f"Tree {number} of a forest ({', '.join(facts)})"
         return trees[number].report(path, X, y, **{"title": title} | options)
 
     def explain(self, x: Any, *, top: int = 5) -> ForestPath:
@@ -371,10 +369,10 @@ class ForestEstimator(Estimator):
         >>> from sklearn.datasets import load_iris
         >>> from crisptree import CrispForestClassifier
         >>> X, y = load_iris(return_X_y=True, as_frame=True)
-        >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
-        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **given, random_state=0).fit(X, y)
-        >>> said = forest.explain(X.iloc[0], top=1)
-        >>> said.n_for, len(said.paths)
+        >>> parameters = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **parameters, random_state=0).fit(X, y)
+        >>> path = forest.explain(X.iloc[0], top=1)
+        >>> path.n_for, len(path.paths)
         (3, 3)
         """
         from crisptree.explain import explain_forest

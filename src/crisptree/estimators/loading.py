@@ -38,8 +38,7 @@ from crisptree.targets.regression import MAX_VALUE, RegressionEncoding
 if TYPE_CHECKING:
     from crisptree.estimators.base import Estimator
     from crisptree.estimators.classifier import CrispTreeClassifier
-    from crisptree.estimators.forest import CrispForestClassifier
-    from crisptree.estimators.forest_regressor import CrispForestRegressor
+    from crisptree.estimators.forest import CrispForestClassifier, CrispForestRegressor
     from crisptree.estimators.pixels import CrispPixelRegressor, CrispSegmenter
     from crisptree.estimators.regressor import CrispTreeRegressor
 
@@ -60,12 +59,12 @@ TREE, GREEDY, STAGE, MEMBER = "tree", "greedy", "stage", "member"
 stages of pixels and of a forest."""
 
 PREPROCESSING = "preprocessing"
-"""Section of the encoding of a table; optional, as rows of numbers need none."""
+"""Section of the encoding of a table; optional, since numeric rows need none."""
 
 KNOWN = {ESTIMATOR, PREPROCESSING, *known_sections((TREE, GREEDY, STAGE, MEMBER))}
 
 REGISTRY: dict[str, type[Estimator]] = {}
-"""Estimators by the names that files call them. A class registers itself when its module is imported."""
+"""Estimators by their names in files. A class registers itself when its module is imported."""
 
 ReadTrees = Callable[[Iterable[str]], dict[str, CrispTree]]
 """Read and check the trees of some sections."""
@@ -90,7 +89,7 @@ def find_class(name: Any) -> type[Estimator] | None:
 
 
 def sections_of(estimator: Estimator) -> Sections:
-    """Return what a file keeps of a fitted estimator."""
+    """Return the sections of a fitted estimator."""
     schema, parameters = estimator.input_schema, estimator.flat_parameters()
     names: Sequence[Any] | npt.NDArray[Any] | None = schema.feature_names
     preprocessing = schema.preprocessing
@@ -186,7 +185,7 @@ def _restore_target(model: Any, header: dict[str, Any]) -> int:
     if _is_regressor(model):
         n_outputs = header.get("outputs")
         if not isinstance(n_outputs, int) or isinstance(n_outputs, bool) or not 0 < n_outputs <= MAX_OUTPUTS:
-            raise ModelFileError(f"the model file must say how many numbers a row has; it says {n_outputs!r}.")
+            raise ModelFileError(f"the model file must store the number of outputs; it stores {n_outputs!r}.")
         model.n_outputs_ = n_outputs
         return 2 * n_outputs
     model.classes_ = _labels_from_json(header.get("classes"))
@@ -196,10 +195,10 @@ def _restore_target(model: Any, header: dict[str, Any]) -> int:
 def _check_target(model: Any, tree: CrispTree, path: str | PathLike[str]) -> None:
     """Check that leaves are those of the estimator's target, for regression with the units of y."""
     statistics = tree.statistics
-    wanted = "gaussians" if _is_regressor(model) else "classes"
-    if tree.target_name != wanted:
+    expected = "gaussians" if _is_regressor(model) else "classes"
+    if tree.target_name != expected:
         raise ModelFileError(
-            f"{path} holds a {type(model).__name__} with leaves of {tree.target_name!r}, which cannot be."
+            f"{path} holds a {type(model).__name__} with leaves of {tree.target_name!r}, which is invalid."
         )
     if _is_regressor(model):
         center, unit = statistics.y_center, statistics.y_unit
@@ -209,7 +208,7 @@ def _check_target(model: Any, tree: CrispTree, path: str | PathLike[str]) -> Non
             or len(unit) != model.n_outputs_
             or not np.all((unit >= 0) & (unit <= MAX_VALUE) & (np.abs(center) <= MAX_VALUE))
         ):
-            raise ModelFileError(f"{path} must say in which units the {model.n_outputs_} outputs are; it does not.")
+            raise ModelFileError(f"{path} must store the units of the {model.n_outputs_} outputs; it does not.")
     if not _is_bounded(tree):
         raise ModelFileError(
             f"{path} must hold leaves whose predictions are finite; its values are so large that they overflow."
@@ -217,7 +216,7 @@ def _check_target(model: Any, tree: CrispTree, path: str | PathLike[str]) -> Non
 
 
 def _is_bounded(tree: CrispTree) -> bool:
-    """Whether no finite row of float32 features is predicted an infinite value, or one that has no square."""
+    """Return True if predictions of finite float32 rows, and their squares, are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         bounds = [tree.restore_units(table) for table in (tree.leaves, tree.statistics.soft_leaves)]
         if any((np.abs(tree.target.independent_outputs(bound)) > 100 * MAX_VALUE).any() for bound in bounds):
@@ -242,32 +241,32 @@ def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> 
     declared = cls.declared_parameters()
     before = {name: one.default if one.before is NEVER else one.before for name, one in declared.items()}
     try:
-        given = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
-        parameters = before | {name: value for name, value in given.items() if name in declared}
+        stored = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
+        parameters = before | {name: value for name, value in stored.items() if name in declared}
         if split is not None:
             parameters["split"] = split
         check_parameters(declared, parameters)
     except (AttributeError, ValueError, TypeError, KeyError, OverflowError) as error:
-        raise ModelFileError(f"the model file holds a parameter that cannot be: {error}") from error
+        raise ModelFileError(f"the model file holds an invalid parameter: {error}") from error
     return cls.from_flat(**parameters)
 
 
 def _selected(content: Any, declared: Mapping[str, Parameter]) -> dict[str, Any]:
-    """Read the values that the fit selected, which must be valid: a warm start goes on with them."""
+    """Read and validate the values that the fit selected, with which a warm start continues."""
     try:
-        chosen = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
-        for name, value in chosen.items():
+        selected = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
+        for name, value in selected.items():
             if rule := declared[name].rule:
                 rule.check(name, value)
     except (AttributeError, ValueError, TypeError, KeyError, OverflowError) as error:
-        raise ModelFileError(f"the model file holds a choice that cannot be: {error}") from error
-    return chosen
+        raise ModelFileError(f"the model file holds an invalid selected value: {error}") from error
+    return selected
 
 
 def _restore_preprocessing(model: Any, schema: InputSchema, preprocessing: Preprocessing) -> None:
-    """Let the model take the tables that it was trained on; images and rows of numbers are not encoded."""
+    """Attach the encoder of tables; images and numeric rows are not encoded."""
     if schema.image_shape is not None or not (preprocessing.named or not preprocessing.keeps_numbers):
-        model.preprocessing_ = preprocessing
+        model.set_input_schema(replace(schema, encoded_by=preprocessing))
         return
     encoder = TableEncoder.of(preprocessing)
     names = getattr(encoder, "feature_names_in_", None)
@@ -296,9 +295,7 @@ def read_image_shape(file: ModelFile, tree: CrispTree, default: Any = None) -> t
         shape = None if sides is None else tuple(int(side) for side in sides)
         check_image_shape(shape, tree.n_features)
     except ValueError as error:
-        raise ModelFileError(
-            f"the model file says of what shape its images are, and that cannot be: {error}"
-        ) from error
+        raise ModelFileError(f"the model file stores an invalid image shape: {error}") from error
     return shape
 
 
@@ -313,7 +310,7 @@ def _feature_names(names: Any, tree: CrispTree) -> npt.NDArray[np.object_]:
 
 
 def _parameters_to_json(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Plain values as they are, dicts as pairs; functions, generators and the like are left out."""
+    """Convert parameters to JSON values, dicts to pairs; functions and generators are left out."""
     plain: dict[str, Any] = {}
     for name, value in parameters.items():
         scalar = _item(value)

@@ -1,4 +1,4 @@
-"""What the estimators of rows share, whatever they predict: the order of a fit, and the way of rows to their leaves."""
+"""Base of the classification and the regression tree: the fit of rows, routing to leaves, refits and reports."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.data.batches import Batches, as_batches
-from crisptree.data.validation import InputSchema, resolve_columns
+from crisptree.data.validation import InputSchema, resolve_columns, split_encoded
 from crisptree.distributed import check_single_process, is_distributed
 from crisptree.estimators.base import TreeEstimator, fast_leaves, set_row_tags, training_context
 from crisptree.inference import route_rows
-from crisptree.parameters.estimators import RowParameters, check_argument
+from crisptree.parameters.estimators import PAPER, RowParameters, check_argument
 from crisptree.parameters.rules import true_or_false
 from crisptree.pipeline import validation as checks
 from crisptree.pipeline.capabilities import check_capabilities, check_parameters
 from crisptree.pipeline.checkpoints import Checkpoints
-from crisptree.pipeline.validation import TrainingData
 from crisptree.structure import TreeStructure
 from crisptree.targets.base import TargetEncoding
-from crisptree.typing import MatrixLike
+from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
 if TYPE_CHECKING:
+    from crisptree.encoding.preprocessing import Preprocessing
     from crisptree.explain import MarginReport
     from crisptree.explain import Path as TreePath
     from crisptree.learning.task import RowSet
@@ -40,28 +40,82 @@ if TYPE_CHECKING:
 
 
 class RowEstimator(RowParameters, TreeEstimator):
-    """An estimator of one tree for rows. What y is, its subclasses know."""
+    """Base of the estimators of one tree for rows; ``ENCODING`` of a subclass is what depends on y."""
 
     best_params_: dict[str, Any]
     cv_results_: list[Trial]
     nu_: float
     simplification_: Simplification
 
-    def _fit(
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """Make an estimator with the paper's training: EM, Adam with batches of 1000 rows, γ = 1 + 0.1 per epoch.
+
+        There is no regularisation. One value is not the paper's: ``mass_threshold`` stays at 1e-3, which has the
+        accuracy of exact steps in a fraction of the time (docs/results/training-speed.md);
+        ``paper(mass_threshold=0)`` takes exact steps.
+
+        Examples
+        --------
+        >>> from crisptree import CrispTreeClassifier
+        >>> CrispTreeClassifier.paper(max_depth=4, epochs=20, finetune_epochs=20).training.batch_size
+        1000
+        """
+        return cls.from_flat(**{**PAPER, **changes})
+
+    def fit(
         self,
-        rows: tuple[Any, Any, Any],
-        eval_set: Any,
-        checkpoints: Checkpoints,
-        shards: int,
+        X: MatrixLike | BatchesLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        eval_set: tuple[MatrixLike, ArrayLike] | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        resume: bool = False,
+        shards: int = 8,
     ) -> Self:
-        """Fit rows, (X, y, sample_weight), wherever they are."""
-        X, y, sample_weight = rows
+        """Grow a tree and finetune it.
+
+        In an initialised process group of torch, all processes train one tree, each with its own rows; see
+        docs/many-processes.md.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, converted to float32. A DataFrame, a table of pyarrow, any other table with ``__arrow_c_stream__`` or
+            a dictionary of columns may hold text, categories and missing values; see ``categorical_features``. Also
+            images (n_samples, height, width[, channels]); a scipy.sparse matrix, which stays sparse (docs/sparse.md);
+            or, without y, batches that are read again in every epoch, for data that do not fit into memory:
+            ``Batches``, a function that begins a pass, a dataset or loader of torch (docs/streams.md).
+        y : array-like of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_outputs)
+            Classification: labels (numbers, strings, booleans, NumPy's dates or bytes), or a float matrix of
+            probabilities, where a row counts as one row of every class with that weight; its columns are the classes
+            0, 1, … or those of a DataFrame (docs/distill.md). Regression: finite numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of 2 equals the row twice, a weight of 0 equals leaving it out.
+        eval_set : (X, y), default=None
+            Validation set used for model selection and early stopping; a list of one pair is accepted. Arrays if X
+            are batches, and then scored after every epoch with ``early_stopping`` only.
+        checkpoint : path, default=None
+            Folder for checkpoints of the fit; see docs/endurance.md.
+        checkpoint_every : float, default=60.0
+            Seconds between two checkpoints; 0 writes one after every epoch.
+        resume : bool, default=False
+            Continue from the checkpoint in the folder, if there is one. The tree is bit for bit that of an
+            uninterrupted fit. Data, parameters and versions must be the same.
+        shards : int, default=8
+            In a process group only: number of parts of all rows. The tree depends on it, but not on the number of
+            processes, which should not be larger.
+        """
+        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
+        data, encoded_by = split_encoded(X)
         if is_distributed():
-            return self._fit_process_group(rows, eval_set, checkpoints, shards)
-        batches = as_batches(X, y)
+            return self._fit_process_group((data, y, sample_weight), eval_set, checkpoints, shards, encoded_by)
+        batches = as_batches(data, y)
         if batches is not None:
-            return self._fit_batches(batches, sample_weight, eval_set, checkpoints)
-        return self._fit_rows(X, y, sample_weight, eval_set, checkpoints)
+            return self._fit_batches(batches, sample_weight, eval_set, checkpoints, encoded_by)
+        return self._fit_rows(data, y, sample_weight, eval_set, checkpoints, encoded_by=encoded_by)
 
     def _fit_rows(
         self,
@@ -72,13 +126,14 @@ class RowEstimator(RowParameters, TreeEstimator):
         checkpoints: Checkpoints,
         encoding: TargetEncoding | None = None,
         source: npt.NDArray[np.intp] | None = None,
+        encoded_by: Preprocessing | None = None,
     ) -> Self:
         """Fit rows in memory.
 
         ``encoding`` has all classes that there may ever be, where y may have fewer; ``source`` maps copies to the rows
-        that they are copies of.
+        that they are copies of; ``encoded_by`` is the preprocessing of rows that are encoded already.
         """
-        with self._fitting() as twin:
+        with self._fitting(encoded_by=encoded_by) as twin:
             parameters = self.training_parameters()
             check_parameters(self.declared_parameters(), parameters)
             earlier = getattr(self, "greedy_tree_", None) if self.warm_start else None
@@ -99,8 +154,8 @@ class RowEstimator(RowParameters, TreeEstimator):
             seed = checks.draw_seed(self.random_state)
             from crisptree.pipeline.trees import ArrayDataset, device_for, fit_rows
 
-            given = data.describe(held_out) | {"warm_start": earlier, "device": device_for(parameters, data)}
-            with checkpoints.kept(parameters, given, seed) as seed:
+            inputs = data.describe(held_out) | {"warm_start": earlier, "device": device_for(parameters, data)}
+            with checkpoints.kept(parameters, inputs, seed) as seed:
                 selected = getattr(self, "best_params_", {})
                 trained = fit_rows(parameters, ArrayDataset(data), held_out, earlier, selected, seed)
             twin._set_trained(trained, data.encoding)
@@ -119,45 +174,56 @@ class RowEstimator(RowParameters, TreeEstimator):
         self.tree_ = self.greedy_tree_ = refit.tree
         self.history_ = [*self.history_, *refit.history]
 
-    def _check_more_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+    def _check_more_rows(self, X: Any, y: Any, sample_weight: Any) -> checks.TrainingData:
         """Check rows that the fitted tree is to be trained on further."""
         twin, encoding = copy.copy(self), self._fitted_encoding(self.tree_)
         twin.image_shape = self.image_shape_  # rows may be flat where those of the fit were images
         return checks.check_training_data(twin, X, y, sample_weight, encoding, reset=False, is_part=True)
 
-    def _fit_batches(self, batches: Batches, sample_weight: Any, eval_set: Any, checkpoints: Checkpoints) -> Self:
-        """Fit rows that are read in batches, pass after pass."""
+    def _fit_batches(
+        self,
+        batches: Batches,
+        sample_weight: Any,
+        eval_set: Any,
+        checkpoints: Checkpoints,
+        encoded_by: Preprocessing | None,
+    ) -> Self:
+        """Fit rows that are read in batches, in several passes."""
         if sample_weight is not None:
             raise ValueError(
                 "`sample_weight` must be None for rows in batches; weights are the third part of a batch, (X, y, "
                 "weight)."
             )
-        with self._fitting() as twin:
+        with self._fitting(encoded_by=encoded_by) as twin:
             parameters = self.training_parameters()
             check_parameters(self.declared_parameters(), parameters)
             check_capabilities(parameters, rows="batches", has_validation=eval_set is not None)
             names = None if batches.columns is None else np.array(batches.columns, dtype=object)
             from crisptree.pipeline.batches import fit_batches
 
-            def check_held(encoding: TargetEncoding, n_features: int) -> RowSet:
-                twin.set_input_schema(InputSchema(n_features, names))
+            def check_eval_set(encoding: TargetEncoding, n_features: int) -> RowSet:
+                twin.set_input_schema(InputSchema(n_features, names, encoded_by=encoded_by))
                 return checks.check_validation(twin, eval_set, encoding, may_be_soft=True)
 
             seed = checks.draw_seed(self.random_state)
             trained, encoding, n_features = fit_batches(
-                *(parameters, batches, seed, checkpoints, self.ENCODING), None if eval_set is None else check_held
+                *(parameters, batches, seed, checkpoints, self.ENCODING), None if eval_set is None else check_eval_set
             )
-            twin.set_input_schema(InputSchema(n_features, names))
+            twin.set_input_schema(InputSchema(n_features, names, encoded_by=encoded_by))
             twin._set_trained(trained, encoding)
         return self
 
-    def _fit_process_group(self, rows: Any, eval_set: Any, checkpoints: Checkpoints, shards: int) -> Self:
+    def _fit_process_group(
+        self, rows: Any, eval_set: Any, checkpoints: Checkpoints, shards: int, encoded_by: Preprocessing | None
+    ) -> Self:
         """Fit the rows of all processes of the group."""
         from crisptree.pipeline.process_groups import fit_process_group
 
-        with self._fitting() as twin:
+        with self._fitting(encoded_by=encoded_by) as twin:
             fit = fit_process_group(twin, rows, eval_set, checkpoints, shards)
-            twin.set_input_schema(InputSchema(fit.n_features, fit.names, image_shape=fit.image_shape))
+            twin.set_input_schema(
+                InputSchema(fit.n_features, fit.names, image_shape=fit.image_shape, encoded_by=encoded_by)
+            )
             twin._set_trained(fit.trained, fit.encoding)
         return self
 
@@ -177,7 +243,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         return self
 
     def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
-        """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""
+        """Return the leaf index of every row.  (n, n_features) → (n,)"""
         has_names = hasattr(self, "feature_names_in_") or hasattr(self, "encoder_")
         leaves = fast_leaves(getattr(self, "tree_", None), X, self.n_jobs, has_names=has_names)
         if leaves is not None:
@@ -186,7 +252,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         return route_rows(self.tree_, self.check_rows(X), self.n_jobs)
 
     def _values(self, X: MatrixLike) -> npt.NDArray[np.float64]:
-        """What the leaves say of every row, by their linear models if they have some.  (n, n_values)"""
+        """Return the values of every row's leaf, or of its linear model.  (n, n_values)"""
         if not (self.__sklearn_is_fitted__() and self.tree_.is_linear):
             return self.tree_.leaf_values(self.apply(X))
         rows = self.check_rows(X)
@@ -196,12 +262,12 @@ class RowEstimator(RowParameters, TreeEstimator):
         return set_row_tags(super().__sklearn_tags__(), self.training_parameters())
 
     def decision_path(self, X: MatrixLike) -> sparse.csr_matrix:
-        """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
+        """Return the nodes that every row visits: a sparse (n, n_nodes) indicator, splits first, then leaves."""
         leaves = self.apply(X)
-        return visited(self.tree_.structure, leaves)
+        return visited_nodes(self.tree_.structure, leaves)
 
     def _html_repr(self) -> str:
-        """What a notebook shows: the upper levels of the fitted tree, scikit-learn's own diagram folded under them."""
+        """Render the upper levels of the fitted tree for a notebook, with scikit-learn's diagram folded below."""
         diagram = str(estimator_html_repr(self))
         if not self.__sklearn_is_fitted__():
             return diagram
@@ -211,18 +277,18 @@ class RowEstimator(RowParameters, TreeEstimator):
 
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:
-        """How much of the information gain each feature brings, sum 1; see ``explain.feature_importances``."""
+        """Share of the information gain of each feature; see ``explain.feature_importances``."""
         check_is_fitted(self)
         from crisptree.explain import feature_importances
 
         try:
             return feature_importances(self)
-        except TypeError as error:  # so that hasattr says no for trees with modules
+        except TypeError as error:  # hasattr is False for trees with split modules
             raise AttributeError(str(error)) from error
 
     @property
     def sparsity_(self) -> float:
-        """The share of weights that are exactly zero."""
+        """Share of the weights that are exactly zero."""
         check_is_fitted(self)
         from crisptree.explain import sparsity
 
@@ -232,7 +298,7 @@ class RowEstimator(RowParameters, TreeEstimator):
             raise AttributeError(str(error)) from error
 
     def explain(self, x: Any, *, top: int = 5) -> TreePath:
-        """The way of one row to its leaf, with what pushed it at every split; see ``explain.path``.
+        """Explain the decision path of one row; see ``explain.path``.
 
         Examples
         --------
@@ -248,25 +314,13 @@ class RowEstimator(RowParameters, TreeEstimator):
         return path(self, x, top=top)
 
     def margin_report(self, X: Any, *, limits: Sequence[float] | None = None) -> MarginReport:
-        """How many rows lie near a boundary of the tree; see ``explain.margin_report``."""
+        """Count the rows near a decision boundary of the tree; see ``explain.margin_report``."""
         from crisptree.explain import margin_report
 
         return margin_report(self, X) if limits is None else margin_report(self, X, limits=limits)
 
-    def report(
-        self,
-        path: str | PathLike[str],
-        X: Any = None,
-        y: Any = None,
-        *,
-        feature_names: Sequence[str] | None = None,
-        class_names: Sequence[str] | None = None,
-        title: str | None = None,
-        max_samples: int = 800,
-        ids: Any = None,
-        target: str | None = None,
-    ) -> Path:
-        """Write a page about the tree that any browser opens, without a network; see ``crisptree.report.write``.
+    def report(self, path: str | PathLike[str], X: Any = None, y: Any = None, **options: Any) -> Path:
+        """Write an HTML report about the tree; options are those of ``crisptree.report.write``.
 
         Examples
         --------
@@ -282,18 +336,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         check_is_fitted(self)
         from crisptree.report import write
 
-        return write(
-            self,
-            path,
-            X,
-            y,
-            feature_names=feature_names,
-            class_names=class_names,
-            title=title,
-            max_samples=max_samples,
-            ids=ids,
-            target=target,
-        )
+        return write(self, path, X, y, **options)
 
     def simplify(
         self,
@@ -306,35 +349,34 @@ class RowEstimator(RowParameters, TreeEstimator):
         eval_set: tuple[Any, Any] | None = None,
         epochs: int = 5,
     ) -> Self:
-        """A new estimator with fewer weights and fewer splits that predicts nearly as well; this one stays as it is.
+        """Return a new estimator with fewer weights and splits and nearly the same score.
 
-        Weights go first, by halves of the largest number that any split has. Each split keeps those with the largest
-        |w_j| · spread_j, and after each stage all that is left is trained jointly for some epochs, zeros held at zero.
-        Then subtrees that bring the least on the validation rows become leaves. Leaf tables are counted again on the
-        rows of the refit, splits that part none of these are gone, and tables are shrunk as before; what a tolerance
-        allows is measured without shrinkage. A tree from which nothing is taken away is returned as it was.
+        Weights are pruned first, halving the largest number of weights of a split in each stage. A split keeps those
+        with the largest |w_j| · spread_j, and after each stage the remaining weights are finetuned jointly. Then the
+        subtrees that contribute least on the validation rows become leaves. Leaf tables are computed on the rows of
+        the refit and shrunk as before; the tolerance applies to scores without shrinkage.
 
         Parameters
         ----------
         X, y : array-like
             Rows to refit on, usually those of the training.
         sample_weight : array-like of shape (n_samples,), default=None
-            Their weights.
+            Weights of the rows.
         max_terms : int, default=None
-            The most weights that a split may keep, whatever that costs.
+            Maximum number of weights of a split, whatever the loss of score.
         tolerance : float, default=None
-            How much accuracy, or R², on the validation rows may be lost by taking away more. None is 0.01, or, with
-            ``max_terms``, takes nothing away but what that asks for.
+            Acceptable loss of accuracy or R² on the validation rows. None is 0.01, or, with ``max_terms``, allows no
+            pruning beyond it.
         eval_set : (X, y), default=None
-            Rows that judge, best such as the tree has never seen. None holds ``validation_fraction`` of X out of the
-            refit; where the tree was trained on them, it looks better on them than it is, and less is taken away.
+            Validation rows, preferably ones that the tree was not trained on. None holds ``validation_fraction`` of X
+            out of the refit; the scores of rows that the tree was trained on are optimistic, so less is pruned.
         epochs : int, default=5
-            Epochs of the refit after each stage; the other numbers of the training are the estimator's.
+            Epochs of the refit after each stage; other training options are those of the estimator.
 
         Returns
         -------
         estimator
-            Fitted, of the same kind. Its ``simplification_`` says what was saved; its ``greedy_tree_`` is its
+            Fitted, of the same class. Its ``simplification_`` describes what was pruned; its ``greedy_tree_`` is its
             ``tree_``.
 
         Examples
@@ -376,13 +418,13 @@ class RowEstimator(RowParameters, TreeEstimator):
             )
 
 
-def visited(structure: TreeStructure, leaves: npt.NDArray[np.int64]) -> sparse.csr_matrix:
-    """The nodes on the ways to some leaves, splits before leaves.  (n,) → (n, n_nodes)"""
-    reached, which = np.unique(leaves, return_inverse=True)
-    ways = [structure.nodes_to(leaf) for leaf in reached.tolist()]
-    lengths = np.array([len(way) for way in ways], dtype=np.int64)
+def visited_nodes(structure: TreeStructure, leaves: npt.NDArray[np.int64]) -> sparse.csr_matrix:
+    """Indicate the nodes on the paths to leaves, splits before leaves.  (n,) → (n, n_nodes)"""
+    distinct, which = np.unique(leaves, return_inverse=True)
+    paths = [structure.nodes_to(leaf) for leaf in distinct.tolist()]
+    lengths = np.array([len(path) for path in paths], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths[which])])
-    begins = (np.cumsum(lengths) - lengths)[which]  # of every row's way, where all ways stand after each other
-    places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths[which])
-    columns = np.concatenate([np.zeros(0, dtype=np.int64), *ways]).astype(np.int64)[places]
+    offsets = (np.cumsum(lengths) - lengths)[which]  # of every row's path in the concatenation of all paths
+    positions = np.arange(starts[-1]) + np.repeat(offsets - starts[:-1], lengths[which])
+    columns = np.concatenate([np.zeros(0, dtype=np.int64), *paths]).astype(np.int64)[positions]
     return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))

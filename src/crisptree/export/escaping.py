@@ -73,7 +73,7 @@ def escape_comment(text: str) -> str:
     return line.rstrip("\\")
 
 
-def make_identifier(text: str, default: str = "model") -> str:
+def make_identifier(text: str) -> str:
     """Make an identifier of every language: ASCII letters, digits and underscores.
 
     Examples
@@ -83,7 +83,7 @@ def make_identifier(text: str, default: str = "model") -> str:
     """
     plain = _IDENTIFIER.sub("_", text).strip("_")
     if not plain or plain[0].isdigit():
-        plain = f"{default}_{plain}".rstrip("_")
+        plain = f"model_{plain}".rstrip("_")
     return plain
 
 

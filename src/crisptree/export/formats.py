@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.portable import LARGEST, ExportError, Portable
+from crisptree.export.portable import MAX_FLOAT32, ExportError, Portable
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.routing import visit_splits
 from crisptree.inspection import view_model
@@ -143,8 +143,8 @@ class Agreement:
         if self.overflows:
             infinite = "" if self.what == "probabilities" else ", and larger values are infinite in single precision"
             lines.append(
-                f"{self.overflows:,} rows overflow single precision (±{LARGEST:.2g}), where another order or precision "
-                f"of the sum may turn them{infinite}"
+                f"{self.overflows:,} rows overflow single precision (±{MAX_FLOAT32:.2g}), where another order or "
+                f"precision of the sum may turn them{infinite}"
             )
         if self.unexplained and self.exact:
             lines.append(f"{self.unexplained:,} rows reach another leaf WITHOUT being near a boundary or overflowing")
@@ -350,11 +350,11 @@ def compare(model: Any, X: Singles, predictions: Predictions, target: str) -> Ag
     same = np.asarray((truth.leaves == predictions.leaves.reshape(truth.leaves.shape)).all(axis=1))
     near, overflows = np.any([sensitive_rows(tree, X) for tree in view.trees], axis=0)
     sizes = np.abs(truth.outputs)
-    fits = np.asarray((sizes <= LARGEST).all(axis=1))
+    fits = np.asarray((sizes <= MAX_FLOAT32).all(axis=1))
     gap = np.abs(truth.outputs - predictions.outputs) / np.maximum(sizes, _output_scale(truth, fits))
     gap[np.isnan(gap)] = np.inf
     # The infinity of the right sign is all that an output of single precision can give here.
-    lost = (sizes > LARGEST) & (predictions.outputs == np.copysign(np.inf, truth.outputs))
+    lost = (sizes > MAX_FLOAT32) & (predictions.outputs == np.copysign(np.inf, truth.outputs))
     gap[lost] = 0.0
     overflows |= lost.any(axis=1)
     right = truth.classes == predictions.classes
@@ -387,7 +387,7 @@ def sensitive_rows(tree: CrispTree, X: Singles) -> npt.NDArray[np.bool_]:
             used = np.flatnonzero(weight)
             sizes = np.abs(X[np.ix_(rows, used)].astype(np.float64)) @ np.abs(weight[used]) + abs(tree.bias[split])
             bound = (len(used) + 3) * UNIT_ROUNDOFF * sizes
-            overflows[rows[sizes + bound > LARGEST]] = True
+            overflows[rows[sizes + bound > MAX_FLOAT32]] = True
         else:
             bound = np.full(len(rows), MODULE_ROUNDING * max(float(tree.statistics.score_spread[split]), 1.0))
             overflows[rows[~np.isfinite(scores)]] = True

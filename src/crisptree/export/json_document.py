@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -38,10 +37,10 @@ def json(model: Any) -> str:
     Portable.of(model, "export.json")  # rejects Pipelines with steps that a file cannot store
     estimator = model
     if hasattr(model, "named_steps") or hasattr(model, "best_estimator_"):
-        estimator = copy.copy(unwrap_model(model)[1])
+        estimator = unwrap_model(model)[1]
         stored = view_model(model, "export.json", forests=True).preprocessing
         if stored is not None:
-            estimator.__dict__["preprocessing_"] = stored
+            estimator = estimator.with_input_schema(encoded_by=stored)
     return text_of(document_of(estimator._sections()))
 
 

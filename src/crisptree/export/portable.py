@@ -21,7 +21,7 @@ Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-LARGEST = np.float32(np.finfo(np.float32).max)
+MAX_FLOAT32 = np.float32(np.finfo(np.float32).max)
 _BITS = 0x7F7FFFFF
 """Bits of the largest number; numbers of one sign are ordered as their bits are."""
 
@@ -362,7 +362,7 @@ def find_threshold(feature: int, weight: np.float32, bias: np.float32) -> Thresh
             goes_right = np.float32(weight * x) + bias > 0
         return bool(goes_right) != rises
 
-    if not is_below(-LARGEST):
+    if not is_below(-MAX_FLOAT32):
         return Threshold(feature, -np.inf, rises)
     low, high = -_BITS, _BITS + 1  # the number of ``low`` is below, that of ``high`` is not, or there is none
     while high - low > 1:
@@ -388,12 +388,12 @@ def convert_to_double(value: float) -> tuple[float, bool]:
     single = np.float32(value)
     above = np.nextafter(single, np.float32(np.inf))
     if not np.isfinite(above):  # beyond it nothing is finite in single precision
-        return float(LARGEST), True
+        return float(MAX_FLOAT32), True
     middle = (float(single) + float(above)) / 2  # exact: doubles have 29 bits more
     return middle, bool(np.float32(middle) == single)
 
 
 def _float_at(rank: int) -> np.float32:
-    """The float32 with a rank among all finite ones; zero has rank 0."""
+    """Return the float32 of a rank among all finite ones; zero has rank 0."""
     size = np.uint32(abs(rank)).view(np.float32)
     return -size if rank < 0 else size

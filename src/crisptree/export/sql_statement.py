@@ -17,7 +17,7 @@ from crisptree.export.escaping import quote_sql as quote
 from crisptree.export.escaping import quote_sql_name as quote_name
 from crisptree.export.formats import EncodedRows, Predictions, find_format
 from crisptree.export.portable import (
-    LARGEST,
+    MAX_FLOAT32,
     ExportError,
     Portable,
     PortableTree,
@@ -184,14 +184,14 @@ def read_predictions(portable: Portable, cursor: Any, note: str) -> Predictions:
     return Predictions.of(leaves, outputs, labels, portable.classes, (note,))
 
 
-def fill_table(database: Any, portable: Portable, rows: EncodedRows, table: str = "rows") -> None:
-    """Create a table with the columns of rows, and their numbers so that results can be sorted."""
+def fill_table(database: Any, portable: Portable, rows: EncodedRows) -> None:
+    """Create the table "rows" with the columns of rows, and their numbers so that results can be sorted."""
     types = {"number": "DOUBLE PRECISION", "boolean": "BOOLEAN", "category": "VARCHAR"}
     columns = [f"{quote_name(column.name)} {types[column.kind]}" for column in portable.inputs]
-    database.execute(f"CREATE TABLE {quote_name(table)} ({', '.join([*columns, f'{ROW} INTEGER'])})")
+    database.execute(f"CREATE TABLE rows ({', '.join([*columns, f'{ROW} INTEGER'])})")
     values = zip(*(rows.columns[column.name] for column in portable.inputs), range(len(rows)), strict=True)
     holders = ", ".join("?" * (len(columns) + 1))
-    database.executemany(f"INSERT INTO {quote_name(table)} VALUES ({holders})", list(values))
+    database.executemany(f"INSERT INTO rows VALUES ({holders})", list(values))
 
 
 def _check_names(portable: Portable, table: str) -> None:
@@ -306,7 +306,7 @@ def _goes_right(portable: Portable, tree: PortableTree, split: int, indent: str)
 def _threshold(portable: Portable, weight: npt.NDArray[np.float32], bias: np.float32) -> str:
     """Condition of a split on one feature, which decides exactly as the model's sum."""
     feature, value, larger_go_right = find_split_threshold(weight, bias)
-    if not weight.any() or value == -np.inf or value >= LARGEST:
+    if not weight.any() or value == -np.inf or value >= MAX_FLOAT32:
         above = value == -np.inf  # all rows are on one side
         return "1 = 1" if above == larger_go_right else "1 = 0"
     _, column = portable.input_of(feature)

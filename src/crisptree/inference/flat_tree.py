@@ -106,7 +106,7 @@ class CrispTree(ABC):
 
     @abstractmethod
     def parts_of(self, splits: npt.NDArray[np.int64]) -> dict[str, Any]:
-        """The fields that describe splits, for some of them only."""
+        """Select the fields of some splits."""
 
     @property
     def is_linear(self) -> bool:
@@ -114,7 +114,7 @@ class CrispTree(ABC):
         return False
 
     def models_of(self, nodes: npt.NDArray[np.int64]) -> dict[str, Any]:
-        """The fields that describe linear models, for some nodes only."""
+        """Select the linear models of some nodes."""
         return {}
 
     def predictions(self, leaf: npt.NDArray[np.int64], X: Rows) -> npt.NDArray[Any]:

@@ -152,7 +152,7 @@ def score_moments(
 
 
 def compiled_tree(tree: FlatTree) -> Any:
-    """The tree in the kernel's own form, cached on the tree."""
+    """Compile the tree for the kernel, cached on the tree."""
     cached = tree.__dict__.get("_router")
     if cached is None:
         assert router is not None
@@ -171,7 +171,7 @@ def _csr_arrays(rows: SparseRows) -> tuple[Any, ...]:
 
 
 def _contiguous(values: Any) -> npt.NDArray[Any]:
-    """The values in C order and aligned, copied only if they are not."""
+    """Return the values in C order and aligned, copied only if necessary."""
     return np.require(values, requirements=("C", "A"))
 
 

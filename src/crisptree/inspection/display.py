@@ -70,14 +70,17 @@ class Markup(str):
     """HTML made by one of our own functions, which needs no escaping."""
 
 
-def render_bar(share: float, color: str = "#5b8dd6", width: int = 120) -> Markup:
+BAR_WIDTH = 120
+
+
+def render_bar(share: float, color: str) -> Markup:
     """Render a share from 0 to 1 as a bar.
 
     Examples
     --------
-    >>> "width:60px" in render_bar(0.5)
+    >>> "width:60px" in render_bar(0.5, "red")
     True
     """
-    length = round(width * min(abs(share), 1.0))
+    length = round(BAR_WIDTH * min(abs(share), 1.0))
     inner = f'<span style="display:inline-block;height:9px;width:{length}px;background:{color}"></span>'
-    return Markup(f'<span style="display:inline-block;width:{width}px;text-align:left">{inner}</span>')
+    return Markup(f'<span style="display:inline-block;width:{BAR_WIDTH}px;text-align:left">{inner}</span>')

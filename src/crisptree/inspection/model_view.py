@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -332,8 +331,7 @@ class ModelView:
 
     def soft_predict_proba(self, rows: Singles, steepness: float | None = None) -> Doubles:
         """Return class probabilities of the probabilistic tree for prepared rows.  (n, n_classes)"""
-        nameless = copy.copy(self.estimator)  # the rows are an array; a model that knows column names would warn
-        nameless.__dict__.pop("feature_names_in_", None)
+        nameless = self.estimator.with_input_schema(feature_names=None)  # the rows are an array
         return np.asarray(nameless.soft_predict_proba(rows, steepness=steepness))
 
     def encode_labels(self, y: Any, n_rows: int) -> Integers:
@@ -459,13 +457,13 @@ def unwrap_model(model: Any) -> tuple[tuple[Any, ...], Any]:
 
 def strip_encoder(estimator: Any) -> Any:
     """Return a copy of a fitted estimator that takes encoded rows and keeps the preprocessing of its encoder."""
-    twin = copy.copy(estimator)
-    twin.__dict__.pop("feature_names_in_", None)
-    trees = twin.__dict__.get("forest_") or twin.tree_  # all trees of a forest have the same features
-    twin.n_features_in_ = trees.n_features
-    if "encoder_" in twin.__dict__:
-        twin.__dict__["preprocessing_"] = twin.__dict__.pop("encoder_").preprocessing_
-    return twin
+    trees = estimator.forest_ if hasattr(estimator, "forest_") else estimator.tree_
+    return estimator.with_input_schema(
+        n_features=trees.n_features,
+        feature_names=None,
+        encoder=None,
+        encoded_by=estimator.input_schema.preprocessing,
+    )
 
 
 def _meta_estimator_hint(estimator: Any) -> str:

@@ -128,7 +128,7 @@ def declare_parameters(cls: type[DeclaredT]) -> type[DeclaredT]:
 
 
 def _make_init(cls: type[Declared]) -> Callable[..., None]:
-    """An ``__init__`` that stores every parameter, with a signature for people and for scikit-learn."""
+    """Make an ``__init__`` that stores every parameter, with the signature that scikit-learn inspects."""
     declared = cls.PARAMETERS
 
     def __init__(self: Any, **values: Any) -> None:

@@ -542,7 +542,7 @@ PAPER: dict[str, Any] = {
 }
 """The protocol of the paper's section 4.1."""
 
-SHARE = Rule(
+SHARE_RULE = Rule(
     lambda value: value is None or whole(1).holds(value) or (number(0.0, strict=True).holds(value) and value <= 1.0),
     "None, a whole number of at least 1 or a share above 0 and up to 1",
 )
@@ -565,7 +565,7 @@ class BaggingParameters(TreeParameters):
         kind="int, float or None",
         doc="""Number of rows drawn for each tree, or their share. None draws as many as there are, but four
         fifths of images where ``bootstrap`` is "auto".""",
-        rule=SHARE,
+        rule=SHARE_RULE,
         flag="--max-samples",
     )
     max_features: int | float | str | None = parameter(
@@ -574,7 +574,7 @@ class BaggingParameters(TreeParameters):
         doc="""Number of features drawn for each split, or their share. None takes all. "auto" takes all for
         hyperplanes and the square root of their number for CART's thresholds, unless the fit selects
         otherwise. Split modules and growth other than "greedy" and "axis_aligned" take all.""",
-        rule=word_or("auto", word_or("sqrt", SHARE)),
+        rule=word_or("auto", word_or("sqrt", SHARE_RULE)),
         flag="--max-features",
     )
     max_depth: Any = parameter(

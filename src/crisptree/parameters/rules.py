@@ -1,4 +1,4 @@
-"""What a parameter must be: a test, and the sentence that an error says of it."""
+"""Rules of parameters: a predicate, and the sentence of its error."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import numpy as np
 
 
 class Rule(NamedTuple):
-    """``holds(value)``, how to say it ("`name` must be ``sentence``"), and the words to choose from, if any."""
+    """A predicate, its text in errors ("`name` must be ``sentence``"), and the allowed words, if any."""
 
     holds: Callable[[Any], bool]
     sentence: str
     words: tuple[str | None, ...] = ()
 
     def check(self, name: str, value: Any) -> None:
-        """Raise unless the value is as it must be."""
+        """Raise an error unless the predicate holds."""
         if not self.holds(value):
             raise ValueError(f"`{name}` must be {self.sentence}; got {value!r}.")
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number; True and False are not."""
+    """Return True for an integer that is no bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def whole(low: int, *, high: int | None = None, none: bool = False, remark: str = "") -> Rule:
-    """A whole number within bounds."""
+    """Make the rule of an integer within bounds."""
 
     def holds(value: Any) -> bool:
         if value is None:
@@ -41,21 +41,21 @@ def whole(low: int, *, high: int | None = None, none: bool = False, remark: str 
 
 
 def number(low: float, *, strict: bool = False, high: float = 1e30, none: bool = False) -> Rule:
-    """A finite number within bounds."""
+    """Make the rule of a finite number within bounds."""
 
     def holds(value: Any) -> bool:
         if value is None:
             return none
         if not isinstance(value, Real) or not math.isfinite(value):
             return False
-        found = float(value)
-        return (found > low if strict else found >= low) and found < high
+        real = float(value)
+        return (real > low if strict else real >= low) and real < high
 
     return Rule(holds, f"a number {'above' if strict else 'at least'} {low:g} and below {high:g}" + none * " or None")
 
 
 def rows_or_fraction(low: int, *, below_one: bool = False) -> Rule:
-    """A number of rows, or a fraction of all of them as scikit-learn's trees take it."""
+    """Make the rule of a number or a fraction of rows, as in scikit-learn's trees."""
     counts = whole(low)
 
     def holds(value: Any) -> bool:
@@ -68,7 +68,7 @@ def rows_or_fraction(low: int, *, below_one: bool = False) -> Rule:
 
 
 def one_of(*names: str | None) -> Rule:
-    """One of some words."""
+    """Make the rule of one of some words."""
 
     def holds(value: Any) -> bool:
         return (value is None or isinstance(value, str)) and value in names
@@ -77,19 +77,19 @@ def one_of(*names: str | None) -> Rule:
 
 
 def word_or(word: str, rule: Rule) -> Rule:
-    """A word, or what another rule asks for."""
+    """Make the rule of a word or of another rule."""
     return Rule(
         lambda value: (isinstance(value, str) and value == word) or rule.holds(value), f"{word!r} or {rule.sentence}"
     )
 
 
 def true_or_false() -> Rule:
-    """A flag."""
+    """Make the rule of a bool."""
     return Rule(lambda value: isinstance(value, bool | np.bool_), "True or False")
 
 
 def whole_numbers(n_values: tuple[int, ...] | None = None, *, different: bool = False) -> Callable[[Any], bool]:
-    """Whether a value is a tuple or list of positive whole numbers, of one of the lengths."""
+    """Make the predicate of a tuple or list of positive integers, of one of the lengths."""
 
     def holds(value: Any) -> bool:
         return (
@@ -103,7 +103,7 @@ def whole_numbers(n_values: tuple[int, ...] | None = None, *, different: bool = 
 
 
 def split_rule(*names: str) -> Rule:
-    """One of some kinds of split, or a function that builds modules."""
+    """Make the rule of ``split``: one of some kinds, or a function that builds modules."""
     return Rule(
         lambda value: callable(value) or (isinstance(value, str) and value in names),
         ", ".join(map(repr, names)) + " or a function split(input_shape) that returns a torch.nn.Module",
@@ -112,7 +112,7 @@ def split_rule(*names: str) -> Rule:
 
 
 def columns_or_encoder() -> Rule:
-    """What is done to tables that are not rows of numbers."""
+    """Make the rule of ``categorical_features``."""
 
     def holds(value: Any) -> bool:
         if value is None or hasattr(value, "encoded"):

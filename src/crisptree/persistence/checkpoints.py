@@ -1,9 +1,8 @@
-"""Checkpoints of a fit: records of its trainings in a folder, so that a fit that was killed continues where it stood.
+"""Checkpoints of a fit: records of its trainings in a folder, from which a killed fit resumes.
 
-A fit is deterministic: only what takes long needs to be kept, which are its trainings. Each has a *record*: of those
-that are over the state in which they ended, of the current one its state after some epoch. A fit that is resumed begins
-anew, takes from the store what is recorded there, and arrives at the same tree, bit for bit. Training asks ``current``
-for the store; without one nothing is kept.
+A fit is deterministic, so only its trainings, which take long, are recorded: finished ones by their final state, the
+current one by its state after some epoch. A resumed fit starts again, restores the recorded trainings and arrives at
+the same tree, bit for bit. Training gets the store from ``current``; without one nothing is recorded.
 
 ``fit`` describes the fit, files from ``finished-00000`` on are only ever added, ``working`` is replaced. All have the
 format of model files, arrays and JSON under a checksum, and are written atomically, so that the folder is valid
@@ -33,75 +32,12 @@ if sys.platform != "win32":
 
 FIT, FINISHED, WORKING, RECORD = "fit", "finished", "working", "page"
 ENDING = ".safetensors"
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 
 MAX_UNWRITTEN_RECORDS = 256
-"""Finished records are written at the latest when there are so many, however little time has passed."""
+"""Finished records are written when there are so many, however little time has passed."""
 
 Arrays = dict[str, npt.NDArray[Any]]
-
-
-class CheckpointFolder:
-    """Files of one checkpoint folder."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self.n_finished = 0
-
-    def fit(self) -> Section | None:
-        """Description of the fit; None if there is none."""
-        path = self._file(FIT)
-        return read(path, {FIT}).section(FIT) if path.exists() else None
-
-    def begin(self, fit: Section) -> None:
-        """Write the description of the fit."""
-        write(self._file(FIT), {FIT: fit})
-
-    def finished(self) -> Iterator[tuple[str, Section]]:
-        """Iterate over all finished records in their order, with their paths; further ones are added after them."""
-        while (path := self._next()).exists():
-            self.n_finished += 1
-            sections = read(path, {RECORD}).sections
-            for name in sorted(sections, key=lambda name: (len(name), name)):
-                yield str(path), sections[name]
-
-    def add(self, records: list[Section]) -> None:
-        """Add a file of finished records."""
-        write(self._next(), {f"{RECORD}_{number}": record for number, record in enumerate(records)})
-        self.n_finished += 1
-
-    def working(self) -> tuple[str, Section] | None:
-        """Record of the current training, with its path."""
-        path = self._file(WORKING)
-        return (str(path), read(path, {RECORD}).section(RECORD)) if path.exists() else None
-
-    def put(self, record: Section) -> None:
-        """Replace the record of the current training."""
-        write(self._file(WORKING), {RECORD: record})
-
-    @contextmanager
-    def held(self) -> Iterator[bool]:
-        """Lock the folder, which is created if missing; yields False if another process has locked it."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        if sys.platform == "win32":
-            yield True
-            return
-        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
-        finally:
-            os.close(lock)  # which lets go of it, as the end of the process does
-
-    def _next(self) -> Path:
-        return self._file(f"{FINISHED}-{self.n_finished:05d}")
-
-    def _file(self, name: str) -> Path:
-        return self.path / (name + ENDING)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,34 +68,66 @@ class Record:
     def make_error(self, what: str) -> CheckpointError:
         return CheckpointError(f"{self.file} is damaged: in training {self.number + 1} ({self.name}) {what}.")
 
+    def section(self) -> Section:
+        """Return the record as a section of a file."""
+        content = {"number": self.number, "name": self.name, "epochs": self.epochs, "is_over": self.is_over}
+        return Section(content, self.arrays)
 
-class FolderStore:
-    """Records as sections of the files of a folder."""
+    @classmethod
+    def of(cls, section: Section, file: str) -> Record:
+        """Read and validate a section."""
+        number, name, epochs, is_over = (section.content.get(key) for key in ("number", "name", "epochs", "is_over"))
+        whole = all(type(value) is int and 0 <= value < 2**62 for value in (number, epochs))
+        if not whole or not isinstance(name, str) or len(name) > MAX_NAME_LENGTH or not isinstance(is_over, bool):
+            raise CheckpointError(f"{file} of the checkpoint is damaged: a record does not describe its training.")
+        return cls(int(str(number)), name, int(str(epochs)), is_over, section.arrays, file)
 
-    def __init__(self, folder: CheckpointFolder) -> None:
-        self.folder = folder
+
+class CheckpointFolder:
+    """Files of one checkpoint folder, whose sections are records; damaged files raise ``CheckpointError``."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.n_finished = 0
+
+    def fit(self) -> Section | None:
+        """Read the description of the fit; None if there is none."""
+        path = self._file(FIT)
+        return read(path, {FIT}).section(FIT) if path.exists() else None
+
+    def begin(self, fit: Section) -> None:
+        """Write the description of the fit."""
+        write(self._file(FIT), {FIT: fit})
 
     def finished(self) -> Iterator[Record]:
-        with self.telling():
-            for name, section in self.folder.finished():
-                yield self._page(name, section)
+        """Iterate over all finished records in their order; further ones are added after them."""
+        with self.translate_errors():
+            while (path := self._next()).exists():
+                self.n_finished += 1
+                sections = read(path, {RECORD}).sections
+                for name in sorted(sections, key=lambda name: (len(name), name)):
+                    yield Record.of(sections[name], str(path))
 
-    def at_work(self) -> Record | None:
-        with self.telling():
-            found = self.folder.working()
-        return None if found is None else self._page(*found)
+    def add(self, records: list[Record]) -> None:
+        """Add a file of finished records."""
+        with self.translate_errors():
+            write(self._next(), {f"{RECORD}_{number}": record.section() for number, record in enumerate(records)})
+        self.n_finished += 1
 
-    def add(self, pages: list[Record]) -> None:
-        with self.telling():
-            self.folder.add(list(map(_section, pages)))
+    def working(self) -> Record | None:
+        """Read the record of the current training."""
+        path = self._file(WORKING)
+        with self.translate_errors():
+            return Record.of(read(path, {RECORD}).section(RECORD), str(path)) if path.exists() else None
 
-    def put(self, page: Record) -> None:
-        with self.telling():
-            self.folder.put(_section(page))
+    def put(self, record: Record) -> None:
+        """Replace the record of the current training."""
+        with self.translate_errors():
+            write(self._file(WORKING), {RECORD: record.section()})
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
-        """What goes wrong with a file is told as what goes wrong with the checkpoint."""
+    def translate_errors(self) -> Iterator[None]:
+        """Raise errors of files as errors of the checkpoint."""
         try:
             yield
         except ModelFileError as error:
@@ -168,30 +136,42 @@ class FolderStore:
             ) from error
         except OSError as error:
             raise CheckpointError(
-                f"the checkpoint folder {self.folder.path} must be writable and have room; it is not: {error}. What "
-                "was written before is whole: mend the folder and go on with `resume=True`."
+                f"the checkpoint folder {self.path} must be writable and have room; it is not: {error}. Earlier "
+                "checkpoints are intact: repair the folder and continue with `resume=True`."
             ) from error
 
-    def _page(self, file: str, section: Section) -> Record:
-        number, name, epochs, is_over = (section.content.get(key) for key in ("number", "name", "epochs", "is_over"))
-        whole = all(type(value) is int and 0 <= value < 2**62 for value in (number, epochs))
-        if not whole or not isinstance(name, str) or len(name) > LONGEST_NAME or not isinstance(is_over, bool):
-            raise CheckpointError(f"{file} of the checkpoint is damaged: a page does not say what it is of.")
-        return Record(int(str(number)), name, int(str(epochs)), is_over, section.arrays, file)
+    @contextmanager
+    def held(self) -> Iterator[bool]:
+        """Lock the folder, which is created if missing; yields False if another process has locked it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        if sys.platform == "win32":
+            yield True
+            return
+        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(lock)  # releases the lock, as the end of the process does
 
+    def _next(self) -> Path:
+        return self._file(f"{FINISHED}-{self.n_finished:05d}")
 
-def _section(page: Record) -> Section:
-    content = {"number": page.number, "name": page.name, "epochs": page.epochs, "is_over": page.is_over}
-    return Section(content, page.arrays)
+    def _file(self, name: str) -> Path:
+        return self.path / (name + ENDING)
 
 
 class CheckpointStore:
     """Records in the order of the trainings, written every ``every`` seconds; 0 writes after every epoch."""
 
-    def __init__(self, files: FolderStore, every: float) -> None:
+    def __init__(self, files: CheckpointFolder, every: float) -> None:
         self.files, self.every = files, every
         self.earlier = files.finished()
-        self.interrupted = files.at_work()
+        self.interrupted = files.working()
         self.number = 0
         self.unwritten: list[Record] = []
         self.written = time.monotonic()
@@ -206,8 +186,8 @@ class CheckpointStore:
             return Record(number, name)
         if (record.number, record.name) != (number, name):
             raise CheckpointError(
-                f"the checkpoint must go on with training {number + 1} ({name}); {record.file} holds "
-                f"{record.number + 1} ({record.name}). It is damaged, or callbacks do otherwise than before. "
+                f"the checkpoint must continue with training {number + 1} ({name}); {record.file} holds "
+                f"{record.number + 1} ({record.name}). It is damaged, or callbacks have changed. "
                 "Begin anew in another folder."
             )
         is_partial = record.is_over or record.epochs < epochs  # early stopping ends sooner

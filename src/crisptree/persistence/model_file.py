@@ -37,7 +37,7 @@ KEY, DIGEST = "crisptree", "sha256"
 NO_DIGEST = "0" * 64
 """Placeholder of the checksum while that of the whole file is computed."""
 
-LABEL_CHARACTERS = 2**20
+MAX_LABEL_CHARACTERS = 2**20
 """Characters that the array of class labels may take beyond sixteen times those in the file."""
 
 MAX_CHANNELS = 2**31 - 1
@@ -136,14 +136,14 @@ def _read(path: str | PathLike[str], data: bytes, known: Collection[str]) -> Mod
 
 def check_labels(labels: Sequence[str]) -> None:
     """Reject labels of very different lengths: an array of strings takes as much for every label as for the longest."""
-    if len(labels) * max(map(len, labels)) > LABEL_CHARACTERS + 16 * sum(map(len, labels)):
+    if len(labels) * max(map(len, labels)) > MAX_LABEL_CHARACTERS + 16 * sum(map(len, labels)):
         raise ModelFileError("the class labels of a model file must not differ so much in length.")
 
 
 def check_channels(channels: object, path: str | PathLike[str]) -> None:
     """Reject a number of image channels that is neither None nor a positive integer."""
     if channels is not None and not (isinstance(channels, int) and 0 < channels <= MAX_CHANNELS):
-        raise ModelFileError(f"{path} must say how many channels its images have; it says {channels!r}.")
+        raise ModelFileError(f"{path} must store the number of channels; it stores {channels!r}.")
 
 
 def _check_header(length: int, size: int) -> None:
@@ -188,7 +188,7 @@ def _is_digest(digest: Any) -> bool:
 
 
 def document_of(sections: Sections) -> dict[str, Any]:
-    """The sections of a model file as values that JSON can hold.
+    """Convert the sections of a model file to JSON values.
 
     Examples
     --------
@@ -211,12 +211,12 @@ def document_of(sections: Sections) -> dict[str, Any]:
 
 
 def text_of(document: dict[str, Any]) -> str:
-    """The document as text: a line for each row of an array, so that people and version control can read it."""
+    """Format a document as text with one line for each row of an array."""
     return "".join(_lines(document, "")) + "\n"
 
 
 def sections_of(document: Any) -> Sections:
-    """What ``document_of`` was given, held to the schema; an error names the place in the document."""
+    """Invert ``document_of`` and validate the schema; errors name the location in the document."""
     top = _object(document, "$", ("format", "version", "sections"))
     if top["format"] != KEY:
         raise _wrong("$.format", f"must be {KEY!r}", top["format"])
@@ -279,7 +279,7 @@ def _array(value: Any, location: str) -> npt.NDArray[Any]:
 
 
 def _numbers(values: Any, shape: tuple[int, ...], dtype: np.dtype[Any], location: str) -> Iterator[float]:
-    """The numbers of nested lists of a shape, each of them one that the type can hold."""
+    """Iterate over the numbers of nested lists of a shape, checked for the range of the type."""
     if not shape:
         yield _number(values, dtype, location)
         return
@@ -337,7 +337,7 @@ def _listed(names: Any) -> str:
 
 
 def _lines(value: Any, indent: str) -> Iterator[str]:
-    """JSON with two spaces for every level, and lists of numbers on one line."""
+    """Format JSON with two spaces per level, and lists of scalars on one line."""
     inner = indent + "  "
     if isinstance(value, dict) and value:
         for index, (key, part) in enumerate(value.items()):

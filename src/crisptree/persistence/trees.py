@@ -168,11 +168,11 @@ class CheckedArrays:
         array = self.arrays.get(name)
         if array is None:
             raise ModelFileError(f"the section {self.section!r} lacks the array {name!r}.")
-        wanted = array.ndim if dimensions is None else dimensions
-        if array.dtype != dtype or array.ndim != wanted:
+        n_dimensions = array.ndim if dimensions is None else dimensions
+        if array.dtype != dtype or array.ndim != n_dimensions:
             raise ModelFileError(
-                f"{name!r} of the section {self.section!r} must have type {np.dtype(dtype)} and {wanted} dimensions; "
-                f"it has {array.dtype} and {array.ndim}."
+                f"{name!r} of the section {self.section!r} must have type {np.dtype(dtype)} and {n_dimensions} "
+                f"dimensions; it has {array.dtype} and {array.ndim}."
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ModelFileError(f"{name!r} of the section {self.section!r} holds values that are not finite.")
@@ -241,7 +241,7 @@ def _read_modules(
     if wrong:
         raise ModelFileError(f"{path} must hold one module for each of {sizes['splits']} splits; got {wrong}.")
     if math.prod(input_shape) != sizes["features"]:
-        raise ModelFileError(f"{path} says that its modules take inputs of shape {input_shape}, which cannot be.")
+        raise ModelFileError(f"{path} stores modules for inputs of shape {input_shape}, which is invalid.")
     try:
         with one_thread():
             tensors = {name: torch.from_numpy(np.array(array)) for name, array in parameters.items()}
@@ -258,12 +258,12 @@ def _read_factory(module: Any, split: Any, path: str | PathLike[str]) -> tuple[A
         name, input_shape = module["name"], tuple(int(side) for side in module["input_shape"])
         factory = MODULES.get(name) if split is None else split
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ModelFileError(f"{path} must say what its split modules are; it does not.") from error
+        raise ModelFileError(f"{path} must describe its split modules; it does not.") from error
     if factory is None:
         raise ModelFileError(
             f"{path} holds split modules of its author's own; the function that builds them is needed: "
             "crisptree.load(path, split=function)."
         )
     if len(input_shape) not in (1, 3) or min(input_shape) < 1:
-        raise ModelFileError(f"{path} says that its modules take inputs of shape {input_shape}, which cannot be.")
+        raise ModelFileError(f"{path} stores modules for inputs of shape {input_shape}, which is invalid.")
     return factory, input_shape

@@ -1,4 +1,4 @@
-"""What goes with what: one table of parameters that depend on rows, on the ensemble and on each other; one checker.
+"""Capabilities: one table of the combinations of parameters, row sources and ensembles, and its checker.
 
 docs/capabilities.md has the table; ``describe_capabilities`` writes it.
 """
@@ -6,23 +6,20 @@ docs/capabilities.md has the table; ``describe_capabilities`` writes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from crisptree.parameters.declaration import Parameter
 from crisptree.parameters.rules import Rule, is_whole
 from crisptree.selection.parameters import MIXED
 
-if TYPE_CHECKING:
-    from crisptree.parameters.declaration import Parameter
-
 MAX_BALANCED_DEPTH = 16
 
 
 def values(*allowed: Any) -> Rule:
-    """One of some values."""
+    """Make the rule that allows some values only."""
     *others, last = map(repr, allowed)
-    words = f"{', '.join(others)} or {last}" if others else last
-    return Rule(lambda value: not callable(value) and value in allowed, words)
+    text = f"{', '.join(others)} or {last}" if others else last
+    return Rule(lambda value: not callable(value) and value in allowed, text)
 
 
 HYPERPLANES = values("auto", "oblique")
@@ -50,27 +47,13 @@ def are_constrained(parameters: Values) -> bool:
 
 
 class Capability(NamedTuple):
-    """What parameters must be in one situation.
+    """Requirements on parameters in one situation."""
 
-    Parameters
-    ----------
-    situation : str
-        The situation in the documentation.
-    phrase : str
-        How an error names it, with the values of parameters in braces.
-    applies : callable
-        Whether parameters and what is known of the fit (see ``check_capabilities``) are such a situation.
-    requires : dict
-        What each parameter must be.
-    reason : str
-        Why, and what to do instead.
-    """
-
-    situation: str
-    phrase: str
-    applies: Callable[[Values], bool]
+    situation: str  # in the documentation
+    phrase: str  # in errors, with the values of parameters in braces
+    applies: Callable[[Values], bool]  # of parameters and the arguments of ``violations``
     requires: Mapping[str, Rule]
-    reason: str
+    reason: str  # and what to do instead
 
 
 CAPABILITIES = (
@@ -243,7 +226,7 @@ CAPABILITIES = (
         "algorithm='non_greedy' in a forest",
         lambda v: v["is_forest"] and v["algorithm"] == "non_greedy",
         {"nu": Rule(lambda value: value is not None, "a number")},
-        "No rows are held out to choose it.",
+        "No rows are held out to select it.",
     ),
     Capability(
         "forests whose splits are not found one by one: split modules, growth other than `'greedy'` and "
@@ -263,7 +246,7 @@ def _draws_features(v: Values) -> bool:
 
 
 def check_parameters(declared: Mapping[str, Parameter], parameters: Values, **fit: Any) -> None:
-    """Hold every parameter to its rule, and all of them to the table; ``fit`` is as in ``check_capabilities``."""
+    """Check every parameter by its rule, and all of them by the table; ``fit`` are arguments of ``violations``."""
     for name, declaration in declared.items():
         if declaration.rule is not None:
             declaration.rule.check(name, parameters[name])
@@ -271,7 +254,7 @@ def check_parameters(declared: Mapping[str, Parameter], parameters: Values, **fi
 
 
 def check_capabilities(parameters: Values, **fit: Any) -> None:
-    """Refuse parameters that do not go with each other or with what is known of the fit; see ``violations``."""
+    """Refuse unsupported combinations of parameters; ``fit`` are arguments of ``violations``."""
     for message in violations(parameters, **fit):
         raise ValueError(message)
 
@@ -284,26 +267,26 @@ def violations(
     is_forest: bool = False,
     has_validation: bool = True,
 ) -> Iterator[str]:
-    """Say what does not go together.
+    """Describe the unsupported combinations of parameters.
 
-    ``rows`` is "array", "sparse", "batches" or "process group"; ``is_image`` is None as long as X has not been seen.
+    ``rows`` is "array", "sparse", "batches" or "process group"; ``is_image`` is None before X is read.
     """
-    known = {
+    values = {
         **parameters,
         **{"rows": rows, "is_image": is_image, "is_forest": is_forest, "has_validation": has_validation},
     }
     for capability in CAPABILITIES:
-        if capability.applies(known):
+        if capability.applies(values):
             for name, rule in capability.requires.items():
                 if name in parameters and not rule.holds(parameters[name]):
                     yield (
-                        f"`{name}` must be {rule.sentence} for {capability.phrase.format(**known)}; got "
+                        f"`{name}` must be {rule.sentence} for {capability.phrase.format(**values)}; got "
                         f"{parameters[name]!r}. {capability.reason}"
                     )
 
 
 def describe_capabilities() -> str:
-    """The table as Markdown."""
+    """Write the table as Markdown."""
     lines = ["| with | must be | because |", "|---|---|---|"]
     for capability in CAPABILITIES:
         needs = "; ".join(f"`{name}`: {rule.sentence}" for name, rule in capability.requires.items())

@@ -1,4 +1,4 @@
-"""Checkpoints of fits: which folder belongs to which fit, and its records as sections of files."""
+"""Checkpoints of fits: a folder belongs to the fit whose fingerprint it holds."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ import numpy as np
 from crisptree.exceptions import CheckpointError
 from crisptree.inference import CrispTree
 from crisptree.parameters.rules import true_or_false
-from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore, FolderStore, keeping
+from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore, keeping
 from crisptree.persistence.model_file import Section
 from crisptree.persistence.trees import trees_to_sections
 
-NO_MATTER = ("n_jobs", "verbose", "callbacks", "random_state", "device", "warm_start")
-"""Parameters that change no tree, or that stand in the fingerprint as what they mean."""
+IGNORED_PARAMETERS = ("n_jobs", "verbose", "callbacks", "random_state", "device", "warm_start")
+"""Parameters that change no tree, or whose resolved values are in the fingerprint."""
 
 ROWS_AT_ONCE = 2**14
 
 
 class Checkpoints(NamedTuple):
-    """Where a fit keeps what it has done, every so many seconds, and whether it goes on from what is there."""
+    """Folder of the checkpoints of a fit, seconds between two of them, and whether to resume."""
 
     folder: str | PathLike[str] | None = None
     every: float = 60.0
@@ -34,14 +34,14 @@ class Checkpoints(NamedTuple):
 
     @contextmanager
     def kept(self, parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> Iterator[int]:
-        """Inside, trainings are kept, if there is a folder; the seed of the fit, which may be that of a checkpoint."""
+        """Write checkpoints inside, if there is a folder; provide the seed of the fit, possibly of the checkpoint."""
         every = self.every
         if isinstance(every, bool) or not isinstance(every, int | float) or not 0 <= every < float("inf"):
             raise ValueError(f"`checkpoint_every` must be seconds, 0 or more; got {every!r}.")
         true_or_false().check("resume", self.resume)
         if self.folder is None:
             if self.resume:
-                raise ValueError("`resume` must come with `checkpoint`, the folder to go on from; got none.")
+                raise ValueError("`resume` must come with `checkpoint`, the folder to continue from; got none.")
             yield seed
             return
         with keeping_checkpoints(self.folder, every, self.resume, parameters, data, seed) as own_seed:
@@ -57,40 +57,40 @@ def keeping_checkpoints(
     data: Mapping[str, Any],
     seed: int,
 ) -> Iterator[int]:
-    """Inside, trainings are kept in a folder; the seed of the fit, which is that of the checkpoint if chance drew it.
+    """Write checkpoints to a folder inside; provide the seed of the fit, that of the checkpoint for a random one.
 
-    ``data`` is what is trained on, by the names that an error tells.
+    ``data`` are the training data by the names that errors use.
     """
-    store = FolderStore(CheckpointFolder(folder))
+    files = CheckpointFolder(folder)
     with ExitStack() as stack:
-        with store.telling():
-            if not stack.enter_context(store.folder.held()):
+        with files.translate_errors():
+            if not stack.enter_context(files.held()):
                 raise CheckpointError(f"another process trains with the checkpoint {folder}. Wait for it, or end it.")
-            before = store.folder.fit()
+            before = files.fit()
             if before is not None and not resume:
                 raise CheckpointError(
-                    f"the folder {folder} must hold no checkpoint for a fit that begins; it does. Go on from it with "
+                    f"the folder {folder} must hold no checkpoint for a fit that begins; it does. Continue it with "
                     "`resume=True`, name another folder, or remove it."
                 )
             if before is not None and parameters["random_state"] is None:
                 seed = _seed(before, folder)
             here = fingerprint(parameters, data, seed)
             if before is None:
-                store.folder.begin(Section({"of": here}))
+                files.begin(Section({"of": here}))
             else:
                 _check_same(before.content.get("of"), here, folder)
-            journal = CheckpointStore(store, every)
-        with keeping(journal):
+            checkpoints = CheckpointStore(files, every)
+        with keeping(checkpoints):
             yield seed
 
 
 def fingerprint(parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> dict[str, str]:
-    """What a fit depends on, as short texts by name: what differs between two of them can be told.
+    """Describe everything that a fit depends on by short texts, so that errors can name what differs.
 
-    ``data`` says on which device the fit is, where "auto" means one that depends on the rows.
+    ``data`` may hold the resolved device, where "auto" depends on the rows.
     """
-    values = {name: value for name, value in parameters.items() if name not in NO_MATTER}
-    texts = {name: told(value) for name, value in sorted(values.items())}
+    values = {name: value for name, value in parameters.items() if name not in IGNORED_PARAMETERS}
+    texts = {name: describe_value(value) for name, value in sorted(values.items())}
     texts |= {name: digest(value) for name, value in data.items() if name != "device"}
     texts |= {f"version of {name}": version(name) for name in ("crisptree", "torch")}
     device = data.get("device")
@@ -101,19 +101,19 @@ def fingerprint(parameters: Mapping[str, Any], data: Mapping[str, Any], seed: in
     return texts | {"random_state": str(seed), "device": str(device)}
 
 
-def told(value: Any) -> str:
-    """A parameter as a short text."""
+def describe_value(value: Any) -> str:
+    """Describe a parameter by a short text."""
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
     return repr(value)
 
 
 def digest(value: Any) -> str:
-    """A checksum of arrays, and of what is made of them."""
-    found = hashlib.sha256()
+    """Compute a checksum of arrays and containers of arrays."""
+    checksum = hashlib.sha256()
     for part in _bytes_of(value):
-        found.update(part)
-    return found.hexdigest()
+        checksum.update(part)
+    return checksum.hexdigest()
 
 
 def _bytes_of(value: Any) -> Iterator[Any]:
@@ -139,17 +139,17 @@ def _seed(before: Section, folder: Any) -> int:
     of = before.content.get("of")
     text = of.get("random_state") if isinstance(of, dict) else None
     if not isinstance(text, str) or not text.isascii() or not text.isdigit() or int(text) >= 2**32:
-        raise CheckpointError(f"the checkpoint {folder} is damaged: it does not say its seed.")
+        raise CheckpointError(f"the checkpoint {folder} is damaged: it lacks its seed.")
     return int(text)
 
 
 def _check_same(before: Any, here: Mapping[str, str], folder: Any) -> None:
     if not isinstance(before, dict):
-        raise CheckpointError(f"the checkpoint {folder} is damaged: it does not say what it is of.")
+        raise CheckpointError(f"the checkpoint {folder} is damaged: it lacks its fingerprint.")
     names = [name for name in (*here, *before) if before.get(name) != here.get(name)]
     if names:
-        said = ", ".join(sorted({name if name in here else "others" for name in names}))
+        differences = ", ".join(sorted({name if name in here else "others" for name in names}))
         raise CheckpointError(
-            f"a checkpoint must be of the same data, parameters and versions; that in {folder} differs in {said}. "
-            "Give fit what it had before, or name another folder."
+            f"a checkpoint must be of the same data, parameters and versions; that in {folder} differs in "
+            f"{differences}. Give fit what it had before, or name another folder."
         )

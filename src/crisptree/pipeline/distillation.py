@@ -1,4 +1,4 @@
-"""One tree that answers as another model does: rows and noisy copies of them, answered by the teacher."""
+"""Distillation: rows and noisy copies of them, labelled by a teacher model."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from crisptree.encoding.containers import as_table, materialize, refuse_batches
 from crisptree.pipeline.validation import draw_seed
 from crisptree.targets.classification import Probabilities, check_probabilities, one_hot
 from crisptree.targets.labels import check_sample_weight, class_numbers
-from crisptree.targets.regression import check_numbers
+from crisptree.targets.regression import check_numbers, squeeze_outputs
 from crisptree.typing import ArrayLike
 
-COPIES = 4
-"""How many of a row, where nobody says and rows are numbers."""
+DEFAULT_COPIES = 4
+"""Noisy copies of a numeric row."""
 
 Doubles = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
 
 
 class TeacherRows(NamedTuple):
-    """Rows that a teacher labels: the original ones first, then their copies; all of them ``together``."""
+    """Rows that a teacher labels: the original ones first, then their copies, in ``X`` concatenated."""
 
     rows: list[Any]
-    together: Any
+    X: Any
     source: npt.NDArray[np.intp]
     weight: Doubles | None
     rng: np.random.Generator
@@ -49,18 +49,18 @@ def label_by_classifier(teacher: Any, rows: TeacherRows, y: Any, labels: str, tr
     """Label rows by a fitted classifier, and the original ones by y too where it is given."""
     _check_trust(trust, y)
     classes = _classes(teacher)
-    predictions = [_answers(teacher, part, classes, rows.n_rows) for part in rows.rows]
+    predictions = [_class_probabilities(teacher, part, classes, rows.n_rows) for part in rows.rows]
     truth = np.full(len(rows.source), -1)
     if y is not None:
         truth[: rows.n_rows] = numbers = _true_numbers(y, classes, rows.n_rows)
-        predictions[0] = _mixed(predictions[0], one_hot(numbers, len(classes)), trust)
+        predictions[0] = _mix(predictions[0], one_hot(numbers, len(classes)), trust)
     return Probabilities(LABELS[labels](np.concatenate(predictions), truth, rows.rng), classes, rows.source)
 
 
 def label_by_regressor(teacher: Any, rows: TeacherRows, y: Any, trust: float | None) -> Doubles:
     """Predict rows by a fitted regressor, mixed with y where it is given.  (n,) or (n, n_outputs)"""
     _check_trust(trust, y)
-    predictions = [_predicted(teacher, part, rows.n_rows) for part in rows.rows]
+    predictions = [_predict(teacher, part, rows.n_rows) for part in rows.rows]
     if y is not None:
         truth = check_numbers(y)
         check_consistent_length(np.empty(rows.n_rows), truth)
@@ -68,9 +68,8 @@ def label_by_regressor(teacher: Any, rows: TeacherRows, y: Any, trust: float | N
             raise ValueError(
                 f"y must have as many columns as `teacher` predicts, {predictions[0].shape[1]}; got {truth.shape[1]}."
             )
-        predictions[0] = _mixed(predictions[0], truth, trust)
-    targets = np.concatenate(predictions)
-    return targets[:, 0] if targets.shape[1] == 1 else targets
+        predictions[0] = _mix(predictions[0], truth, trust)
+    return squeeze_outputs(np.concatenate(predictions))
 
 
 def make_copies(
@@ -81,17 +80,18 @@ def make_copies(
     refuse_batches(X, "distill")
     X = materialize(X)
     is_table = needs_encoder(parameters["categorical_features"], X)
-    wanted = (0 if is_table else COPIES) if isinstance(copies, str) else copies
-    n_copies = wanted if noise > 0 else 0
-    values = _numbers(X, teacher, is_table, n_copies)
+    if isinstance(copies, str):
+        copies = 0 if is_table else DEFAULT_COPIES
+    n_copies = copies if noise > 0 else 0
+    values = _check_features(X, teacher, is_table, n_copies)
     if sample_weight is not None:
         sample_weight = check_sample_weight(sample_weight, values)
     rng = np.random.default_rng(draw_seed(parameters["random_state"]))
     spread = values.std(axis=0, dtype=np.float64)
-    rows = [X, *(_like(X, _noisy(values, noise * spread, rng)) for _ in range(n_copies))]
-    together = X if n_copies == 0 else _like(X, np.concatenate([values, *map(np.asarray, rows[1:])]))
+    rows = [X, *(_like(X, _add_noise(values, noise * spread, rng)) for _ in range(n_copies))]
+    all_rows = X if n_copies == 0 else _like(X, np.concatenate([values, *map(np.asarray, rows[1:])]))
     weight = None if sample_weight is None else np.tile(sample_weight, len(rows))
-    return TeacherRows(rows, together, np.tile(np.arange(len(values)), len(rows)), weight, rng)
+    return TeacherRows(rows, all_rows, np.tile(np.arange(len(values)), len(rows)), weight, rng)
 
 
 def _check_trust(trust: float | None, y: Any) -> None:
@@ -102,30 +102,30 @@ def _check_trust(trust: float | None, y: Any) -> None:
         )
 
 
-def _predicted(teacher: Any, X: Any, n_rows: int) -> Doubles:
-    """What a regressor predicts.  (n, n_outputs)"""
+def _predict(teacher: Any, X: Any, n_rows: int) -> Doubles:
+    """Predict with a regressor.  (n, n_outputs)"""
     kind = type(teacher).__name__
     if not hasattr(teacher, "predict"):
         raise TypeError(f"`teacher` must be a fitted regressor with predict; got {kind}.")
     if hasattr(teacher, "classes_"):
         raise TypeError(f"`teacher` must predict numbers; a {kind} predicts classes. Use CrispTreeClassifier.distill.")
-    found = check_numbers(teacher.predict(X), "what `teacher.predict` gives")
-    if len(found) != n_rows:
-        raise ValueError(f"`teacher.predict` must give a number for each of {n_rows} rows; got {len(found)}.")
-    return found
+    predictions = check_numbers(teacher.predict(X), "what `teacher.predict` gives")
+    if len(predictions) != n_rows:
+        raise ValueError(f"`teacher.predict` must give a number for each of {n_rows} rows; got {len(predictions)}.")
+    return predictions
 
 
 def _hard(probabilities: Doubles, truth: Numbers, rng: np.random.Generator) -> Doubles:
-    """All for the likeliest class; of several, up to rounding, for the true one where it is known and among them."""
-    chosen = probabilities.argmax(axis=1)
-    known = np.flatnonzero(truth >= 0)
-    ties = known[probabilities[known, truth[known]] >= probabilities[known].max(axis=1) - 1e-9]
-    chosen[ties] = truth[ties]
-    return one_hot(chosen, probabilities.shape[1])
+    """Assign the most probable class; in ties, up to rounding, the true one."""
+    labels = probabilities.argmax(axis=1)
+    labelled = np.flatnonzero(truth >= 0)
+    ties = labelled[probabilities[labelled, truth[labelled]] >= probabilities[labelled].max(axis=1) - 1e-9]
+    labels[ties] = truth[ties]
+    return one_hot(labels, probabilities.shape[1])
 
 
 def _sampled(probabilities: Doubles, truth: Numbers, rng: np.random.Generator) -> Doubles:
-    """All for a class that is drawn."""
+    """Draw a class from the probabilities."""
     below = probabilities.cumsum(axis=1) <= rng.random((len(probabilities), 1))
     # Rounding may leave the last sum below 1.
     drawn = np.minimum(below.sum(axis=1), probabilities.shape[1] - 1)
@@ -137,11 +137,11 @@ def _soft(probabilities: Doubles, truth: Numbers, rng: np.random.Generator) -> D
 
 
 LABELS = {"hard": _hard, "sample": _sampled, "soft": _soft}
-"""What is made of the probabilities, the teacher's and the truth's; true classes are −1 where they are not known."""
+"""Labels from mixed probabilities; true classes are −1 where they are unknown."""
 
 
 def _classes(teacher: Any) -> npt.NDArray[Any]:
-    """The classes that a fitted teacher knows, at least two."""
+    """Return the classes of a fitted teacher, at least two."""
     kind = type(teacher).__name__
     if not (hasattr(teacher, "predict") or hasattr(teacher, "predict_proba")):
         raise TypeError(f"`teacher` must be a fitted classifier with predict_proba or predict; got {kind}.")
@@ -158,8 +158,8 @@ def _classes(teacher: Any) -> npt.NDArray[Any]:
     return np.asarray(classes)
 
 
-def _numbers(X: Any, teacher: Any, is_table: bool, n_copies: int) -> npt.NDArray[np.float32]:
-    """The rows as the tree will see them, if the teacher can have learned from such rows; of a table no columns."""
+def _check_features(X: Any, teacher: Any, is_table: bool, n_copies: int) -> npt.NDArray[np.float32]:
+    """Return rows as float32, with the number of features that the teacher was fitted on; no columns for a table."""
     if is_table:
         if n_copies:
             raise ValueError(
@@ -170,45 +170,45 @@ def _numbers(X: Any, teacher: Any, is_table: bool, n_copies: int) -> npt.NDArray
         return np.zeros((as_table(X).num_rows, 0), dtype=np.float32)
     with np.errstate(over="ignore", under="ignore"):  # what does not fit is infinite, and named as such, or 0
         values: npt.NDArray[np.float32] = check_array(X, dtype=np.float32, allow_nd=True, input_name="X")
-    known = getattr(teacher, "n_features_in_", None)
-    if known is not None and values.ndim == 2 and values.shape[1] != known:
+    n_features = getattr(teacher, "n_features_in_", None)
+    if n_features is not None and values.ndim == 2 and values.shape[1] != n_features:
         raise ValueError(
-            f"X must have the features that `teacher` was fitted on; got {values.shape[1]} instead of {known}. Where "
-            "other columns are made first, put what makes them into a Pipeline with the teacher."
+            f"X must have the features that `teacher` was fitted on; got {values.shape[1]} instead of {n_features}. "
+            "Put a transformer of columns into a Pipeline with the teacher."
         )
     return values
 
 
 @np.errstate(under="ignore")  # what is too small for single precision is 0
-def _noisy(values: npt.NDArray[np.float32], width: Doubles, rng: np.random.Generator) -> npt.NDArray[np.float32]:
+def _add_noise(values: npt.NDArray[np.float32], width: Doubles, rng: np.random.Generator) -> npt.NDArray[np.float32]:
     return (values + width * rng.normal(size=values.shape)).astype(np.float32)
 
 
 def _like(X: Any, values: npt.NDArray[np.float32]) -> Any:
-    """Rows with the column names that X has."""
+    """Return rows in the container and with the column names of X."""
     if hasattr(X, "iloc"):
         return X.__class__(values, columns=X.columns)
     return X.__class__(values, schema=X.columns, orient="row") if hasattr(X, "with_columns") else values
 
 
-def _answers(teacher: Any, X: Any, classes: npt.NDArray[Any], n_rows: int) -> Doubles:
-    """The teacher's probabilities; certainty of what it predicts where it has none."""
+def _class_probabilities(teacher: Any, X: Any, classes: npt.NDArray[Any], n_rows: int) -> Doubles:
+    """Predict probabilities with the teacher; one-hot predictions if it has none."""
     if not hasattr(teacher, "predict_proba"):
         numbers = class_numbers(teacher.predict(X), classes)
         if (numbers < 0).any():
             raise ValueError(f"`teacher` must predict its own classes_, {classes.tolist()}; it predicts others too.")
         return one_hot(numbers, len(classes))
-    found = np.asarray(teacher.predict_proba(X))
-    if found.shape != (n_rows, len(classes)):
+    probabilities = np.asarray(teacher.predict_proba(X))
+    if probabilities.shape != (n_rows, len(classes)):
         raise ValueError(
             f"`teacher.predict_proba` must give a column for each of its {len(classes)} classes_; got the shape "
-            f"{found.shape} for {n_rows} rows."
+            f"{probabilities.shape} for {n_rows} rows."
         )
-    return check_probabilities(found, "what `teacher.predict_proba` gives")
+    return check_probabilities(probabilities, "what `teacher.predict_proba` gives")
 
 
 def _true_numbers(y: ArrayLike, classes: npt.NDArray[Any], n_rows: int) -> Numbers:
-    """The true labels as numbers of the teacher's classes."""
+    """Encode true labels as indices of the teacher's classes."""
     labels = column_or_1d(y)
     check_consistent_length(np.empty(n_rows), labels)
     numbers = class_numbers(labels, classes)
@@ -220,7 +220,7 @@ def _true_numbers(y: ArrayLike, classes: npt.NDArray[Any], n_rows: int) -> Numbe
     return numbers
 
 
-def _mixed(answers: Doubles, truth: Doubles, trust: float | None) -> Doubles:
-    """trust · teacher + (1 − trust) · truth; both count alike where nobody says."""
+def _mix(predictions: Doubles, truth: Doubles, trust: float | None) -> Doubles:
+    """trust · teacher + (1 − trust) · truth, with a trust of 0.5 by default."""
     share = 0.5 if trust is None else trust
-    return share * answers + (1 - share) * truth
+    return share * predictions + (1 - share) * truth

@@ -1,4 +1,4 @@
-"""A fit on pixels: windows in place of rows, stage after stage. Imported only when something trains."""
+"""Training of the stages of a pixel estimator on windows around pixels. Imports torch."""
 
 from __future__ import annotations
 
@@ -12,77 +12,78 @@ from crisptree.data.scaling import Scaling
 from crisptree.inference import CrispTree
 from crisptree.learning.history import StoppableCallback
 from crisptree.learning.task import RowSet, TrainingTask
-from crisptree.pipeline.pixels import Image, KnownPixels, beside, leaf_numbers, opinion
+from crisptree.pipeline.pixels import Image, KnownPixels, append_outputs
 from crisptree.pipeline.trees import Trained, fit_problem, in_units_of_y
 from crisptree.pipeline.validation import holds_out
 from crisptree.selection.parameters import is_postprocessing_unresolved
 
 
 class KnownImages(NamedTuple):
-    """Images and the pixels of them that count."""
+    """Images and their pixels that have a target."""
 
     images: list[Image]
     known: KnownPixels
 
 
-def fit_stages(parameters: Mapping[str, Any], given: KnownImages, held: KnownImages | None, seed: int) -> list[Trained]:
-    """One tree per stage; each later one sees beside the image what the one before says of it.
+def fit_stages(
+    parameters: Mapping[str, Any], training: KnownImages, held_out: KnownImages | None, seed: int
+) -> list[Trained]:
+    """Train one tree per stage; the predictions of a stage are further channels of the images of the next.
 
-    Where a callback ends the fit, the stages that are there are all; a later one that has no split yet is none.
+    A callback that stops the training ends the fit with the stages so far, without a last one that has no split yet.
     """
-    if held is None and (holds_out(parameters) or is_postprocessing_unresolved(parameters)):
-        given, held = _split_off(given, parameters["validation_fraction"], seed)
-    endings = [StoppableCallback(callback) for callback in parameters["callbacks"] or ()]
-    parameters = {**parameters, "callbacks": endings}
+    if held_out is None and (holds_out(parameters) or is_postprocessing_unresolved(parameters)):
+        training, held_out = _split_off(training, parameters["validation_fraction"], seed)
+    callbacks = [StoppableCallback(callback) for callback in parameters["callbacks"] or ()]
+    parameters = {**parameters, "callbacks": callbacks}
     stages: list[Trained] = []
-    now, held_now = given, held
+    seen, held_out_seen = training, held_out
     for stage in range(parameters["stages"]):
-        stages.append(_fit_one(parameters, now, held_now, seed + stage))
-        if any(endings):
+        stages.append(_fit_one(parameters, seen, held_out_seen, seed + stage))
+        if any(callbacks):
             return stages[:stage] if stage and not stages[-1][0].tree.structure.n_splits else stages
         if stage + 1 < parameters["stages"]:
             tree = stages[-1][0].tree
-            now = _with_opinions(parameters, tree, given, now)
-            if held is not None and held_now is not None:
-                held_now = _with_opinions(parameters, tree, held, held_now)
+            seen = _append_outputs(parameters, tree, training, seen)
+            if held_out is not None and held_out_seen is not None:
+                held_out_seen = _append_outputs(parameters, tree, held_out, held_out_seen)
     return stages
 
 
-def _fit_one(parameters: Mapping[str, Any], given: KnownImages, held: KnownImages | None, seed: int) -> Trained:
-    view = WindowView(parameters["window"], tuple(parameters["scales"]), given.images[0].shape[2])
-    canvas = Canvas.of(given.images, view)
-    pixels = np.concatenate([canvas.image(number).reshape(-1, view.n_planes) for number in range(len(given.images))])
+def _fit_one(parameters: Mapping[str, Any], training: KnownImages, held_out: KnownImages | None, seed: int) -> Trained:
+    view = WindowView(parameters["window"], tuple(parameters["scales"]), training.images[0].shape[2])
+    canvas = Canvas.of(training.images, view)
+    pixels = np.concatenate([canvas.image(number).reshape(-1, view.n_planes) for number in range(len(training.images))])
     by_plane = Scaling.learn(pixels, np.ones(len(pixels)), parameters["scale"], parameters["n_jobs"])
-    problem = TrainingTask(
-        _windows(canvas, given.known),
+    task = TrainingTask(
+        _windows(canvas, training.known),
         by_plane.repeated(view.window**2),
-        given.known.target,
-        None if held is None else _windows(Canvas.of(held.images, view), held.known),
+        training.known.target,
+        None if held_out is None else _windows(Canvas.of(held_out.images, view), held_out.known),
     )
-    fitted, history = fit_problem(parameters, problem, view.image_shape, seed, held=problem.validation)
-    return in_units_of_y(fitted, given.known.encoding), history
+    fitted, history = fit_problem(parameters, task, view.image_shape, seed, held=task.validation)
+    return in_units_of_y(fitted, training.known.encoding), history
 
 
-def _windows(canvas: Canvas, known: KnownPixels) -> RowSet:
-    """The windows around the pixels that count."""
-    base = np.concatenate([canvas.places(number)[use] for number, use in enumerate(known.used)])
-    return RowSet(canvas.windows(base), known.y, known.weight)
+def _windows(canvas: Canvas, pixels: KnownPixels) -> RowSet:
+    """Return the windows around pixels as rows."""
+    base = np.concatenate([canvas.places(number)[use] for number, use in enumerate(pixels.used)])
+    return RowSet(canvas.windows(base), pixels.y, pixels.weight)
 
 
-def _split_off(given: KnownImages, fraction: float, seed: int) -> tuple[KnownImages, KnownImages]:
-    """Hold out whole images: pixels of one image resemble each other too much."""
-    n = len(given.images)
+def _split_off(training: KnownImages, fraction: float, seed: int) -> tuple[KnownImages, KnownImages]:
+    """Hold out whole images, since pixels of one image are correlated."""
+    n = len(training.images)
     if n < 2:
         raise ValueError(
             "a fit that holds images out must have at least 2; got 1. Give fit `eval_set`, or switch early_stopping "
             "off and give prune and shrinkage a number."
         )
-    out = np.zeros(n, dtype=bool)
-    out[np.random.default_rng(seed).choice(n, min(max(1, round(fraction * n)), n - 1), replace=False)] = True
-    sizes = [np.count_nonzero(use) for use in given.known.used]
-    flags = np.repeat(out, sizes)
-    kept, held = (KnownImages(given.images, given.known.only(keep)) for keep in (~flags, flags))
-    classes = given.known.encoding.classes
+    is_held_out = np.zeros(n, dtype=bool)
+    is_held_out[np.random.default_rng(seed).choice(n, min(max(1, round(fraction * n)), n - 1), replace=False)] = True
+    flags = np.repeat(is_held_out, [np.count_nonzero(use) for use in training.known.used])
+    kept, held_out = (KnownImages(training.images, training.known.only(keep)) for keep in (~flags, flags))
+    classes = training.known.encoding.classes
     shows_all = flags.any() and not flags.all()
     if not shows_all or (classes is not None and len(np.unique(kept.known.y)) < len(classes)):
         what = "have a number somewhere" if classes is None else "show every class"
@@ -90,13 +91,13 @@ def _split_off(given: KnownImages, fraction: float, seed: int) -> tuple[KnownIma
             f"whole images are held out, and those left must {what}; they do not. Give fit `eval_set`, or switch "
             "early_stopping off and give prune and shrinkage a number."
         )
-    return kept, held
+    return kept, held_out
 
 
-def _with_opinions(
-    parameters: Mapping[str, Any], tree: CrispTree, given: KnownImages, seen: KnownImages
+def _append_outputs(
+    parameters: Mapping[str, Any], tree: CrispTree, original: KnownImages, seen: KnownImages
 ) -> KnownImages:
-    """The images, and beside each what the tree says of what it has seen of it."""
-    window, scales, n_jobs = parameters["window"], tuple(parameters["scales"]), parameters["n_jobs"]
-    said = [opinion(tree, leaf_numbers(tree, image, window, scales, n_jobs)) for image in seen.images]
-    return KnownImages(list(map(beside, given.images, said)), given.known)
+    """Append the predictions of a stage to the original images as channels."""
+    options = parameters["window"], tuple(parameters["scales"]), parameters["n_jobs"]
+    pairs = zip(original.images, seen.images, strict=True)
+    return KnownImages([append_outputs(tree, image, before, *options) for image, before in pairs], original.known)

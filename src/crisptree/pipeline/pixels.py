@@ -1,4 +1,4 @@
-"""Images, masks and the labels or numbers of pixels: validation, and the pixels that train."""
+"""Validation of images, masks and targets of pixels, and routing of pixels through stages of trees."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ FORMS = "(height, width[, channels]), an array (n, height, width[, channels]), o
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Checked images, each (height, width, channels), and how they came: as a "list", a "stack" or a "single" image.
+    """Validated images, each (height, width, channels), and the form of the input: "list", "stack" or "single".
 
-    ``channels`` is None where the images had no axis for them.
+    ``channels`` is None if the input had no axis of channels.
     """
 
     images: list[Image]
@@ -40,11 +40,11 @@ class Images:
     channels: int | None
 
     def normalised(self) -> Images:
-        """Every image by its own mean and spread."""
+        """Standardise every image by its own mean and standard deviation."""
         return replace(self, images=[normalise_image(image) for image in self.images])
 
     def like_given(self, results: Sequence[npt.NDArray[Any]]) -> Any:
-        """One result per image, in the form in which the images came."""
+        """Return one result per image in the form of the input."""
         if self.form == "list":
             return list(results)
         return results[0] if self.form == "single" else np.stack(results)
@@ -52,7 +52,7 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class KnownPixels:
-    """The pixels that are trained on, image by image: which they are, encoded y, and weights."""
+    """Pixels that have a target: a mask for every image, encoded y and weights."""
 
     used: list[npt.NDArray[np.bool_]]
     y: npt.NDArray[Any]
@@ -61,11 +61,11 @@ class KnownPixels:
 
     @property
     def target(self) -> Target:
-        """What y is."""
+        """The target of y."""
         return self.encoding.target_of(self.y)
 
     def only(self, keep: npt.NDArray[np.bool_]) -> KnownPixels:
-        """Some of the pixels, one flag for each of them."""
+        """Select pixels by a mask over them."""
         used = [use.copy() for use in self.used]
         ends = np.cumsum([np.count_nonzero(use) for use in used])
         for use, kept in zip(used, np.split(keep, ends[:-1]), strict=True):
@@ -74,42 +74,42 @@ class KnownPixels:
 
 
 def check_new_images(images: Any, n_axes: int) -> Images:
-    """The images of a fit. What the axes of (a, b, c) mean is told by ``n_axes``, those of the labels beside them."""
+    """Validate the images of a fit; ``n_axes`` of the labels decides what the axes (a, b, c) of images mean."""
     if is_list(images):
-        return _checked(list(images), "list")
-    array = _numbers(images)
+        return _validate(list(images), "list")
+    array = _as_array(images)
     if array.ndim not in (2, 3, 4):
         raise ValueError(f"images must be an image {FORMS}; got an array of shape {array.shape}.")
     if array.ndim == 2 or (array.ndim == 3 and n_axes == 2):
-        return _checked([array], "single")
-    return _checked(list(array), "stack")
+        return _validate([array], "single")
+    return _validate(list(array), "stack")
 
 
 def check_images(images: Any, channels: int | None) -> Images:
-    """Images to predict, with the channels of training."""
+    """Validate images for prediction, with the channels of training."""
     if is_list(images):
-        given = _checked(list(images), "list")
+        checked = _validate(list(images), "list")
     else:
-        array = _numbers(images)
+        array = _as_array(images)
         axes = 2 if channels is None else 3
         if array.ndim not in (axes, axes + 1):
             raise _other_channels(channels, f"an array of shape {array.shape}")
-        given = _checked([array], "single") if array.ndim == axes else _checked(list(array), "stack")
-    if given.channels != channels:
-        raise _other_channels(channels, "no axis for channels" if given.channels is None else given.channels)
-    return given
+        checked = _validate([array], "single") if array.ndim == axes else _validate(list(array), "stack")
+    if checked.channels != channels:
+        raise _other_channels(channels, "no axis for channels" if checked.channels is None else checked.channels)
+    return checked
 
 
 def check_window_reach(window: int, scales: Sequence[int]) -> None:
-    """Coarse images are smoothed over as many pixels as a scale says, whatever the size of the image."""
+    """Limit window × scale, the pixels over which coarse images are smoothed."""
     reach = int(window) * int(max(scales))
     limits.current().check("reach", reach, f"window × scale is {reach:,} pixels")
 
 
-def check_reach(given: Images, view: WindowView) -> None:
-    """A window may reach beyond the border no further than the image goes on inside."""
+def check_reach(images: Images, view: WindowView) -> None:
+    """Check that the margin of a window is smaller than every image, which is mirrored at its borders."""
     check_window_reach(view.window, view.scales)
-    for image in given.images:
+    for image in images.images:
         if min(image.shape[:2]) <= view.margin:
             raise ValueError(
                 f"images must have more than {view.margin} pixels on each side for window={view.window} with scales="
@@ -118,31 +118,31 @@ def check_reach(given: Images, view: WindowView) -> None:
             )
 
 
-def check_labels(given: Images, labels: Any, what: str = "labels") -> list[npt.NDArray[Any]]:
-    """One label image per image, of its height and width."""
-    arrays = one_for_each(given, labels)
-    expected = [image.shape[:2] for image in given.images]
-    found = [image.shape for image in arrays]
-    if found != expected:
+def check_labels(images: Images, labels: Any, what: str = "labels") -> list[npt.NDArray[Any]]:
+    """Validate one label image per image, of its height and width."""
+    arrays = list_targets(images, labels)
+    expected = [image.shape[:2] for image in images.images]
+    shapes = [image.shape for image in arrays]
+    if shapes != expected:
         raise ValueError(
-            f"{what} must have one value for every pixel, as images of shape {few(expected)}; got {few(found)}."
-            f"{_hint(given, found)}"
+            f"{what} must have one value for every pixel, as images of shape {list_shapes(expected)}; got "
+            f"{list_shapes(shapes)}.{_hint(images, shapes)}"
         )
     return arrays
 
 
-def one_for_each(given: Images, values: Any) -> list[npt.NDArray[Any]]:
-    """What was given beside the images, in their form; as many as that are."""
-    if given.form == "single":
+def list_targets(images: Images, values: Any) -> list[npt.NDArray[Any]]:
+    """Convert targets in the form of the images to a list of arrays."""
+    if images.form == "single":
         return [np.asarray(detach(values))]
     return [np.asarray(detach(image)) for image in values] if is_list(values) or np.ndim(values) > 0 else []
 
 
-def _hint(given: Images, found: list[tuple[int, ...]]) -> str:
-    """What may have been meant by labels that do not fit."""
-    if any(len(shape) > 2 for shape in found):
+def _hint(images: Images, shapes: list[tuple[int, ...]]) -> str:
+    """Suggest a correction for labels of other shapes than the images."""
+    if any(len(shape) > 2 for shape in shapes):
         return " Leave the channels out: a pixel has one label."
-    if given.form == "single" and given.images[0].shape[1:] in found:
+    if images.form == "single" and images.images[0].shape[1:] in shapes:
         return (
             " Channels come last, (height, width, channels); several images (n, height, width) have labels of that "
             "same shape."
@@ -150,30 +150,25 @@ def _hint(given: Images, found: list[tuple[int, ...]]) -> str:
     return ""
 
 
-def check_mask(given: Images, mask: Any) -> list[npt.NDArray[np.bool_]] | None:
-    """Which pixels may be used; None for all of them."""
+def apply_mask(images: Images, used: list[Flags], mask: Any) -> list[Flags]:
+    """Combine the pixels that have a target with the user's mask; None uses all of them."""
     if mask is None:
-        return None
-    images = check_labels(given, mask, "mask")
-    for image in images:
-        if image.dtype != bool and not np.isin(image, (0, 1)).all():
-            raise ValueError(f"mask must be True where a pixel is to be used, or 0 and 1; got {image.dtype} values.")
-    return [image.astype(bool) for image in images]
-
-
-def allowed(used: list[npt.NDArray[np.bool_]], mask: list[npt.NDArray[np.bool_]] | None) -> list[npt.NDArray[np.bool_]]:
-    """Pixels that can be used and that the mask lets through."""
-    return used if mask is None else [use & allow for use, allow in zip(used, mask, strict=True)]
+        return used
+    arrays = check_labels(images, mask, "mask")
+    for array in arrays:
+        if array.dtype != bool and not np.isin(array, (0, 1)).all():
+            raise ValueError(f"mask must be True where a pixel is to be used, or 0 and 1; got {array.dtype} values.")
+    return [use & array.astype(bool) for use, array in zip(used, arrays, strict=True)]
 
 
 def is_list(value: Any) -> bool:
-    """Images one by one; nested lists of plain numbers are an array."""
+    """Return True for a list of images; nested lists of numbers are an array."""
     if isinstance(value, np.ndarray):
         return value.dtype == object and value.ndim == 1
     return isinstance(value, list | tuple) and (not value or any(hasattr(item, "shape") for item in value))
 
 
-def _numbers(values: Any) -> npt.NDArray[Any]:
+def _as_array(values: Any) -> npt.NDArray[Any]:
     try:
         array = np.asarray(detach(values))
     except ValueError as error:  # lists of unequal lengths
@@ -185,16 +180,16 @@ def _numbers(values: Any) -> npt.NDArray[Any]:
     return array
 
 
-def _checked(images: list[Any], form: str) -> Images:
+def _validate(images: list[Any], form: str) -> Images:
     if not images:
         raise ValueError("there must be at least one image; got none.")
-    arrays = [_numbers(image) for image in images]
+    arrays = [_as_array(image) for image in images]
     axes = {array.ndim for array in arrays}
     channels = {array.shape[2] for array in arrays if array.ndim == 3}
     if not axes <= {2, 3} or len(axes) != 1 or len(channels) > 1 or min(min(array.shape) for array in arrays) == 0:
         raise ValueError(
             "images must all be (height, width), or all be (height, width, channels) with as many channels, and not "
-            f"be empty; got {few([array.shape for array in arrays])}."
+            f"be empty; got {list_shapes([array.shape for array in arrays])}."
         )
     with np.errstate(over="ignore", under="ignore"):  # what does not fit is infinite then, and named as such
         floats = [np.ascontiguousarray(array, dtype=np.float32).reshape(*array.shape[:2], -1) for array in arrays]
@@ -206,83 +201,79 @@ def _checked(images: list[Any], form: str) -> Images:
     return Images(floats, form, channels.pop() if channels else None)
 
 
-def _other_channels(channels: int | None, found: Any) -> ValueError:
-    wanted = "no axis for channels" if channels is None else f"{channels} channels, as (height, width, {channels})"
-    return ValueError(f"images must have {wanted}, as in training; got {found}. Give the channels that fit was given.")
+def _other_channels(channels: int | None, got: Any) -> ValueError:
+    expected = "no axis for channels" if channels is None else f"{channels} channels, as (height, width, {channels})"
+    return ValueError(f"images must have {expected}, as in training; got {got}. Give the channels that fit was given.")
 
 
-def few(shapes: Sequence[tuple[int, ...]]) -> str:
-    """Some shapes in words."""
-    different = list(dict.fromkeys(shapes))
-    return ", ".join(map(str, different[:4])) + (" …" if len(different) > 4 else "") + f" ({len(shapes)} in all)"
+def list_shapes(shapes: Sequence[tuple[int, ...]]) -> str:
+    """List the first distinct shapes for an error message."""
+    distinct = list(dict.fromkeys(shapes))
+    return ", ".join(map(str, distinct[:4])) + (" …" if len(distinct) > 4 else "") + f" ({len(shapes)} in all)"
 
 
 @dataclass(frozen=True, eq=False)
 class PixelTargets(ABC):
-    """How the values of pixels are read.
-
-    Parameters
-    ----------
-    ignore : object
-        The value of pixels of which nothing is known, beside those that are always left out.
-    class_weight : dict, "balanced" or None
-        Factors on the weights of classes.
-    """
+    """Reader of the targets of pixels: pixels of the value ``ignore`` have none; ``class_weight`` weighs classes."""
 
     ignore: Any
     class_weight: Any = None
 
     NOUN: ClassVar[str]
-    """What ``fit`` calls the values."""
+    """Name of the argument of ``fit``."""
     KNOWN: ClassVar[str]
-    """What errors call a pixel that has a value."""
+    """Name of a pixel that has a target, in errors."""
 
     @abstractmethod
     def n_axes(self, images: Any, values: Any) -> int:
-        """How many axes values have, without that of outputs: 2 where there is one image alone."""
+        """Return the number of axes of the targets without that of outputs: 2 for a single image."""
 
     @abstractmethod
-    def read_images(self, given: Images, values: Any, what: str) -> list[npt.NDArray[Any]]:
-        """Check one image of values per image, of its height and width."""
+    def read_images(self, images: Images, values: Any, what: str) -> list[npt.NDArray[Any]]:
+        """Validate one array of targets per image, of its height and width."""
 
     @abstractmethod
     def is_known(self, image: npt.NDArray[Any]) -> Flags:
-        """Which pixels have a value.  → (height, width)"""
+        """Return the mask of the pixels that have a target.  → (height, width)"""
 
     @abstractmethod
     def learn(self, values: npt.NDArray[Any]) -> tuple[TargetEncoding, npt.NDArray[Any], Doubles]:
-        """Learn the encoding of values, encode them and weigh them."""
+        """Learn the encoding of targets; return it with encoded targets and weights."""
 
     def check_values(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Check the values of known pixels, one after the other."""
+        """Validate the targets of all pixels that have one."""
         return values
 
-    def read(self, given: Images, values: Any, what: str | None = None) -> tuple[list[Flags], npt.NDArray[Any]]:
-        """Which pixels are known, and their values one after the other, for a score."""
-        images = self.read_images(given, values, what or self.NOUN)
-        used = [self.is_known(image) for image in images]
-        known = self.check_values(_concatenate(images, used))
-        if not len(known):
-            raise ValueError(f"there must be at least one {self.KNOWN} to score on; got none.")
-        return used, known
+    def read(
+        self, images: Images, values: Any, what: str | None = None, mask: Any = None
+    ) -> tuple[list[Flags], npt.NDArray[Any]]:
+        """Read the masks of the pixels that have a target, and these targets."""
+        arrays = self.read_images(images, values, what or self.NOUN)
+        used = apply_mask(images, [self.is_known(array) for array in arrays], mask)
+        return used, self.check_values(np.concatenate([array[use] for array, use in zip(arrays, used, strict=True)]))
 
-    def read_training(self, given: Images, values: Any, mask: Any) -> KnownPixels:
-        """The pixels of a fit. Those of weight zero are left out before anything is learned."""
-        images = self.read_images(given, values, self.NOUN)
-        used = allowed([self.is_known(image) for image in images], check_mask(given, mask))
-        known = self.check_values(_concatenate(images, used))
-        if not len(known):
+    def read_training(self, images: Images, values: Any, mask: Any) -> KnownPixels:
+        """Read the pixels of a fit. Those of weight zero are left out before anything is learned."""
+        used, targets = self.read(images, values, mask=mask)
+        if not len(targets):
             raise ValueError(
                 f"there must be at least one {self.KNOWN}; got none after leaving out {self.ignore!r} and the mask."
             )
-        encoding, y, weight = self.learn(known)
+        encoding, y, weight = self.learn(targets)
         pixels = KnownPixels(used, y, weight, encoding)
         return pixels if weight.all() else pixels.only(weight > 0)
 
-    def read_validation(self, given: Images, values: Any, encoding: TargetEncoding) -> KnownPixels:
-        """Pixels of validation images, their values encoded as those of training."""
-        used, known = self.read(given, values, f"validation {self.NOUN}")
-        y = encoding.encode_validation(known, f"validation {self.NOUN}")
+    def read_scored(self, images: Images, values: Any, what: str | None = None) -> tuple[list[Flags], npt.NDArray[Any]]:
+        """Read the pixels of a score, at least one."""
+        used, targets = self.read(images, values, what)
+        if not len(targets):
+            raise ValueError(f"there must be at least one {self.KNOWN} to score on; got none.")
+        return used, targets
+
+    def read_validation(self, images: Images, values: Any, encoding: TargetEncoding) -> KnownPixels:
+        """Read the pixels of validation images, encoded as those of training."""
+        used, targets = self.read_scored(images, values, f"validation {self.NOUN}")
+        y = encoding.encode_validation(targets, f"validation {self.NOUN}")
         return KnownPixels(used, y, np.ones(len(y)), encoding)
 
 
@@ -296,8 +287,8 @@ class PixelLabels(PixelTargets):
             raise ValueError("`labels` must hold the class of every pixel; got None.")
         return 3 if is_list(values) else np.ndim(values)
 
-    def read_images(self, given: Images, values: Any, what: str) -> list[npt.NDArray[Any]]:
-        return check_labels(given, values, what)
+    def read_images(self, images: Images, values: Any, what: str) -> list[npt.NDArray[Any]]:
+        return check_labels(images, values, what)
 
     def is_known(self, image: npt.NDArray[Any]) -> Flags:
         if self.ignore is None:
@@ -334,32 +325,30 @@ class PixelLabels(PixelTargets):
 
 
 class PixelNumbers(PixelTargets):
-    """A number for every pixel, or several; NaN where there is none."""
+    """One or several regression targets for every pixel; NaN where there is none."""
 
     NOUN, KNOWN = "targets", "pixel with a number"
 
     def n_axes(self, images: Any, values: Any) -> int:
-        """Where images are (a, b, c), targets (a, b) or (a, b, k) belong to one image of c channels, and targets
-        (a, b, c) or (a, b, c, k) to several images without channels.
-        """
+        """Tell one image of c channels with targets (a, b) or (a, b, k) from images with (a, b, c) or (a, b, c, k)."""
         if values is None:
             raise ValueError("`targets` must hold a number for every pixel; got None.")
         if is_list(images) or is_list(values):
             return 3
-        shape, found = _shape(images), _shape(values)
-        is_alone = len(found) == 3 and len(shape) == 3 and found[:2] == shape[:2] and found != shape
-        return 2 if len(found) == 2 or is_alone else 3
+        image, target = _shape(images), _shape(values)
+        is_single = len(target) == 3 and len(image) == 3 and target[:2] == image[:2] and target != image
+        return 2 if len(target) == 2 or is_single else 3
 
-    def read_images(self, given: Images, values: Any, what: str) -> list[npt.NDArray[Any]]:
-        arrays = one_for_each(given, values)
-        expected, found = [image.shape[:2] for image in given.images], [array.shape for array in arrays]
-        outputs = {shape[2:] for shape in found}
-        fits = [shape[:2] for shape in found] == expected and len(outputs) == 1
-        if not fits or len(found[0]) > 3 or 0 in found[0]:
+    def read_images(self, images: Images, values: Any, what: str) -> list[npt.NDArray[Any]]:
+        arrays = list_targets(images, values)
+        expected, shapes = [image.shape[:2] for image in images.images], [array.shape for array in arrays]
+        outputs = {shape[2:] for shape in shapes}
+        fits = [shape[:2] for shape in shapes] == expected and len(outputs) == 1
+        if not fits or len(shapes[0]) > 3 or 0 in shapes[0]:
             raise ValueError(
-                f"{what} must have a number for every pixel, or as many for each, as images of shape {few(expected)} "
-                f"or (height, width, outputs); got {few(found)}. One image with channels and its {what} of as many "
-                "outputs must come as lists, [image] and [target]."
+                f"{what} must have a number for every pixel, or as many for each, as images of shape "
+                f"{list_shapes(expected)} or (height, width, outputs); got {list_shapes(shapes)}. One image with "
+                f"channels and its {what} of as many outputs must come as lists, [image] and [target]."
             )
         for array in arrays:
             if array.dtype.kind not in "buif":
@@ -394,13 +383,8 @@ def _shape(values: Any) -> tuple[int, ...]:
         return ()
 
 
-def _concatenate(images: Sequence[npt.NDArray[Any]], used: Sequence[Flags]) -> npt.NDArray[Any]:
-    """The values of some pixels, image after image."""
-    return np.concatenate([image[use] for image, use in zip(images, used, strict=True)])
-
-
 def leaf_greys(tree: CrispTree) -> npt.NDArray[np.float64]:
-    """A grey in [0, 1] for every leaf: from left to right they are equally far apart.  (n_leaves,)"""
+    """Return equidistant grey values in [0, 1] for the leaves from left to right.  (n_leaves,)"""
     order = tree.structure.leaves_left_to_right
     return np.argsort(order) / max(len(order) - 1, 1)
 
@@ -408,31 +392,32 @@ def leaf_greys(tree: CrispTree) -> npt.NDArray[np.float64]:
 def leaf_numbers(
     tree: CrispTree, image: Image, window: int, scales: tuple[int, ...], n_jobs: int | None
 ) -> npt.NDArray[np.int64]:
-    """The leaf that every pixel reaches.  (height, width, channels) → (height, width)"""
+    """Return the leaf index of every pixel.  (height, width, channels) → (height, width)"""
     windows = Canvas.of([image], WindowView(window, scales, image.shape[2])).windows()
     return route_rows(tree, windows, n_jobs).reshape(image.shape[:2])
 
 
-def opinion(tree: CrispTree, leaves: npt.NDArray[np.int64]) -> Image:
-    """What the tree says of every pixel as channels: probabilities of all classes but the first, or scaled numbers."""
-    return tree.target.independent_outputs(tree.leaves).astype(np.float32)[leaves]
-
-
-def n_told(trees: Sequence[CrispTree]) -> int:
-    """How many channels an opinion of the trees has; none where there is no tree."""
+def n_output_channels(trees: Sequence[CrispTree]) -> int:
+    """Return the number of channels that the last of the trees adds to the images of the next stage."""
     return trees[-1].target.independent_outputs(trees[-1].leaves).shape[1] if trees else 0
 
 
-def beside(image: Image, said: Image) -> Image:
-    """The image with what the stage before says of it as further channels."""
-    return np.concatenate([image, said], axis=2)
+def append_outputs(
+    tree: CrispTree, image: Image, seen: Image, window: int, scales: tuple[int, ...], n_jobs: int | None
+) -> Image:
+    """Append the predictions of a stage, which has ``seen`` its input, as channels to the image.
+
+    They are the probabilities of all classes but the first, or scaled means.
+    """
+    outputs = tree.target.independent_outputs(tree.leaves).astype(np.float32)
+    return np.concatenate([image, outputs[leaf_numbers(tree, seen, window, scales, n_jobs)]], axis=2)
 
 
-def seen_by_last(
+def last_stage_input(
     trees: Sequence[CrispTree], image: Image, window: int, scales: tuple[int, ...], n_jobs: int | None
 ) -> Image:
-    """What the last of the trees looks at: the image, and beside it the opinion of the tree before."""
+    """Return the input of the last stage: the image and the predictions of the stage before."""
     seen = image
     for tree in trees[:-1]:
-        seen = beside(image, opinion(tree, leaf_numbers(tree, seen, window, scales, n_jobs)))
+        seen = append_outputs(tree, image, seen, window, scales, n_jobs)
     return seen

@@ -1,4 +1,4 @@
-"""The records of a fit, and how far it is; beside the command line the only place that prints."""
+"""Records of a fit and the display of its progress; besides the command line the only module that prints."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_FRAMES = 0.2
-SECONDS_TO_JUDGE = 1.0
-"""How long work must have taken before the time left is worth telling."""
+MIN_SECONDS_FOR_ESTIMATE = 1.0
+"""The remaining time is estimated after so many seconds."""
 
 PHASES = {"grow": "growing", "finetune": "finetuning"}
 
 
 class Recorder:
-    """Keeps every record and passes it on to the callbacks."""
+    """Store every record and call the callbacks with it."""
 
     def __init__(self, callbacks: Sequence[Callable[[EpochRecord], None]]) -> None:
         self.history: list[EpochRecord] = []
@@ -42,7 +42,7 @@ class Recorder:
 
 @contextmanager
 def recording(verbose: int, callbacks: Sequence[Callable[[EpochRecord], None]] | None) -> Iterator[Recorder]:
-    """A recorder for a fit, with a display on stderr where ``verbose`` asks for one."""
+    """Provide the recorder of a fit, with a display on stderr if ``verbose``."""
     if verbose <= 0:
         yield Recorder(list(callbacks or []))
         return
@@ -51,9 +51,7 @@ def recording(verbose: int, callbacks: Sequence[Callable[[EpochRecord], None]] |
 
 
 class NotebookBar:
-    """A bar under a cell of a notebook. IPython itself shows it: rich would need ipywidgets for that, and show nothing
-    where they are missing.
-    """
+    """Progress bar of a notebook cell, shown by IPython since rich needs ipywidgets."""
 
     def __init__(self) -> None:
         self.ipython = import_module("IPython.display")
@@ -61,7 +59,7 @@ class NotebookBar:
         self.shown = 0.0
 
     def show(self, text: str, fraction: float | None, *, last: bool = False) -> None:
-        """Say how far the work is; more often than a reader could see is left out, but for the last time."""
+        """Update the bar, at most every ``SECONDS_BETWEEN_FRAMES`` unless it is the last time."""
         now = time.monotonic()
         if not last and now - self.shown < SECONDS_BETWEEN_FRAMES:
             return
@@ -74,14 +72,14 @@ class NotebookBar:
             self.handle.update(content)
 
     def clear(self) -> None:
-        """Leave nothing behind."""
+        """Remove the bar."""
         if self.handle is not None:
             self.handle.update(self.ipython.HTML(""))
 
 
 @contextmanager
 def hearing_trials(verbose: int) -> Iterator[Callable[[Trial], None]]:
-    """Provide a listener for the trials of model selection: a display on stderr where ``verbose`` asks for one."""
+    """Provide a callback for the trials of model selection, with a display on stderr if ``verbose``."""
     if verbose <= 0:
         yield lambda trial: None
         return
@@ -90,15 +88,7 @@ def hearing_trials(verbose: int) -> Iterator[Callable[[Trial], None]]:
 
 
 class ProgressDisplay:
-    """A bar with the time left in a terminal or under the cell of a notebook, elsewhere a line now and then.
-
-    Parameters
-    ----------
-    console : Console
-        Where to show it.
-    keep : bool
-        Whether the last state stays to be read when the work is done.
-    """
+    """Progress bar in a terminal or notebook, else a line every ``SECONDS_BETWEEN_LINES``; ``keep`` leaves the last."""
 
     def __init__(self, console: Console, *, keep: bool = False) -> None:
         self.console, self.keep = console, keep
@@ -129,7 +119,7 @@ class ProgressDisplay:
             self._print(self.text)
 
     def show_epoch(self, record: EpochRecord) -> None:
-        """Say how far a fit is."""
+        """Show an epoch of a fit."""
         level = f"level {record.level}/{record.n_levels or '?'}, " if record.phase == "grow" else ""
         detail = (
             f"{level}epoch {record.epoch}/{record.n_epochs}, steepness {record.steepness:.1f}, loss {record.loss:.4f}"
@@ -144,10 +134,10 @@ class ProgressDisplay:
         self.update("selecting", None, f"{values}: {trial.score:.4f}")
 
     def update(self, what: str, fraction: float | None, detail: str = "") -> None:
-        """Say how much of a piece of work is done, from 0 to 1; None where that is not known."""
+        """Show the fraction of a task that is done, from 0 to 1; None if unknown."""
         now, fresh = time.monotonic(), what != self.what
         if fresh:
-            # A piece of work begins where the one before it ended: its first report comes when some of it is done.
+            # A task begins where the one before ended: its first update comes when some of it is done.
             self.what, self.started = what, self.latest
         self.latest, self.fraction, self.text = now, fraction, sanitize(f"{what} {detail}".rstrip())
         if self.live:
@@ -170,7 +160,7 @@ class ProgressDisplay:
 
 
 def fraction_done(record: EpochRecord) -> float | None:
-    """How much of its phase a record ends; None where the number of levels is not known."""
+    """Return the fraction of the phase that a record completes; None for an unknown number of levels."""
     within = record.epoch / record.n_epochs
     if record.phase != "grow":
         return within
@@ -180,7 +170,7 @@ def fraction_done(record: EpochRecord) -> float | None:
 
 
 def _time_left(fraction: float | None, seconds: float) -> str:
-    if not fraction or seconds < SECONDS_TO_JUDGE:
+    if not fraction or seconds < MIN_SECONDS_FOR_ESTIMATE:
         return " …"
     minutes, rest = divmod(round(seconds * (1 - fraction) / fraction), 60)
     return f": {fraction:.0%}, {minutes}:{rest:02d} left"

@@ -21,13 +21,13 @@ from crisptree.pipeline.trees import ArrayDataset, spec_of
 from crisptree.pipeline.validation import TrainingData, draw_seed
 from crisptree.selection.parameters import apply_selected, resolve_depth
 
-TOLERANCE = 0.01
-"""The accuracy that may be lost where the caller names neither a tolerance nor a number of terms."""
+DEFAULT_TOLERANCE = 0.01
+"""Acceptable loss of accuracy without ``tolerance`` and ``max_terms``."""
 
 
 @dataclass(frozen=True)
 class Simplification:
-    """What a simplification has saved and what it costs; ``print`` it for a text.
+    """Result of a simplification; ``print`` it for a text.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class Simplification:
     splits_before, splits_after : int
         Splits of the tree.
     score_before, score_after : float
-        Accuracy on the validation rows; of numbers 1 − squared error / variance of y in training, about R².
+        Accuracy on the validation rows; in regression 1 − squared error / variance of y in training.
     measure : str
-        What the score is.
+        Name of the score.
     """
 
     weights_before: int
@@ -97,11 +97,11 @@ def simplify_tree(
     seed = draw_seed(parameters["random_state"])
     if held_out is None:
         if len(data.y) < 2:
-            raise ValueError("X must have at least 2 rows, because some judge; got 1. Give more, or `eval_set`.")
+            raise ValueError("X must have at least 2 rows to hold some out; got 1. Give more, or `eval_set`.")
         rest, held_out = ArrayDataset(data).split_off(parameters["validation_fraction"], seed)
         data = rest.data
     if max_terms is None and tolerance is None:
-        tolerance = TOLERANCE
+        tolerance = DEFAULT_TOLERANCE
     prior, n_jobs = parameters["leaf_prior"], parameters["n_jobs"]
     # Shrinkage comes last: what the tolerance allows is measured with plain tables, as in the stages.
     plain = shrink(_scaled(before), None, prior)

@@ -62,18 +62,18 @@ class TrainingData:
 
     @property
     def target(self) -> Target:
-        """What y is."""
+        """The target of y."""
         return self.encoding.target_of(self.y)
 
     @property
     def part(self) -> RowSet:
-        """The rows as training takes them."""
+        """The rows as a ``RowSet``."""
         from crisptree.learning.task import RowSet
 
         return RowSet(self.X, self.y, self.weight)
 
     def describe(self, held_out: RowSet | None) -> dict[str, Any]:
-        """Return what the fingerprint of a checkpoint is made of, by the names that its errors use."""
+        """Return the data of a checkpoint's fingerprint by the names that errors use."""
         return {
             "X": self.X,
             "y": self.y,
@@ -92,22 +92,20 @@ def draw_seed(random_state: Any) -> int:
 def check_training_rows(
     estimator: RowModel, X: Any, y: Any, sample_weight: Any, *, reset: bool, multi_output: bool = False
 ) -> CheckedRows:
-    """Check X and y of a fit, and the parameters that depend on X; the estimator takes up what is learned of columns.
+    """Validate X and y of a fit and the parameters that depend on X; set the input schema of the estimator.
 
-    Without ``reset``, rows must have the columns that the estimator knows.
+    Without ``reset``, rows must have the columns of the estimator.
     """
     parameters = estimator.training_parameters()
-    given = RawInput.read(X, parameters["image_shape"])
-    image_shape, max_shift = given.image_shape, parameters["max_shift"]
-    check_capabilities(
-        parameters, rows="sparse" if given.is_sparse else "array", is_image=given.image_shape is not None
-    )
+    raw = RawInput.read(X, parameters["image_shape"])
+    image_shape, max_shift = raw.image_shape, parameters["max_shift"]
+    check_capabilities(parameters, rows="sparse" if raw.is_sparse else "array", is_image=image_shape is not None)
     if image_shape is not None and max_shift >= min(image_shape[:2]):
         raise ValueError(
             f"`max_shift` must be below the sides of an image; got {max_shift} for images of {image_shape}."
         )
     rows = check_fit_rows(
-        *(estimator, given, y, sample_weight),
+        *(estimator, raw, y, sample_weight),
         categorical=parameters["categorical_features"],
         schema=None if reset else estimator.input_schema,
         encoded_by=estimator.input_schema.encoded_by,
@@ -133,19 +131,19 @@ def check_training_data(
     reset: bool = True,
     is_part: bool = False,
 ) -> TrainingData:
-    """Check rows, y and weights of a fit. Rows of weight zero are left out before anything is learned.
+    """Validate rows, y and weights of a fit. Rows of weight zero are left out before anything is learned.
 
-    ``earlier`` is the encoding to keep to; with ``is_part``, y may lack classes of it. Without ``reset``, rows must
-    have the columns that the estimator knows.
+    ``earlier`` is the encoding of an earlier fit; with ``is_part``, y may lack classes of it. Without ``reset``, rows
+    must have the columns of the estimator.
     """
     refuse_batches(X, type(estimator).__name__)
     X, y, sample_weight = detach(X), materialize(detach(y), "y"), detach(sample_weight)
     encoding = estimator.ENCODING
-    given = encoding.read(y)
-    rows = check_training_rows(estimator, X, y, sample_weight, reset=reset, multi_output=given.is_multi_output)
+    target = encoding.read(y)
+    rows = check_training_rows(estimator, X, y, sample_weight, reset=reset, multi_output=target.is_multi_output)
     weight = check_sample_weight(sample_weight, rows.X)
-    encoded = encoding.learn(given, rows.y, weight, estimator.training_parameters(), earlier, is_part=is_part)
-    X, source = rows.X, given.source
+    encoded = encoding.learn(target, rows.y, weight, estimator.training_parameters(), earlier, is_part=is_part)
+    X, source = rows.X, target.source
     if not encoded.kept.all():
         X = X[encoded.kept]
         source = None if source is None else source[encoded.kept]
@@ -165,13 +163,13 @@ def kept_rows(class_weight: Any, y: Any, sample_weight: Any, n_kept: int) -> npt
 
 
 def validation_pair(validation: Any, names: str = "(X, y)") -> tuple[Any, Any]:
-    """The two parts of ``eval_set``: a pair, or a list with one pair as LightGBM takes it."""
+    """Return the two parts of ``eval_set``: a pair, or a list of one pair as in LightGBM."""
     is_list = isinstance(validation, tuple | list)
     pairs = list(validation) if is_list and len(validation) and all(map(_is_pair, validation)) else [validation]
     if len(pairs) != 1:
         raise ValueError(
-            f"`eval_set` must be one pair {names}; got a list of {len(pairs)} pairs. Give one of them, or put their "
-            "rows together."
+            f"`eval_set` must be one pair {names}; got a list of {len(pairs)} pairs. Give one of them, or concatenate "
+            "them."
         )
     (pair,) = pairs
     if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -181,7 +179,7 @@ def validation_pair(validation: Any, names: str = "(X, y)") -> tuple[Any, Any]:
 
 
 def _is_pair(value: Any) -> bool:
-    """Whether an entry of a list is a pair (X, y), and not a row, an image or a column of y."""
+    """Return True for a pair (X, y) in a list, False for a row, an image or a column of y."""
     if not isinstance(value, tuple | list) or len(value) != 2 or isinstance(value[0], str):
         return False
     try:
@@ -210,18 +208,18 @@ def check_validation(
 
 
 def holds_out(parameters: Mapping[str, Any]) -> bool:
-    """Whether a fit needs validation rows, its own where it is given none."""
-    chooses_nu = parameters["algorithm"] == "non_greedy" and parameters["nu"] is None
-    return bool(parameters["finetune_epochs"]) and (bool(parameters["early_stopping"]) or chooses_nu)
+    """Return True if a fit needs validation rows."""
+    selects_nu = parameters["algorithm"] == "non_greedy" and parameters["nu"] is None
+    return bool(parameters["finetune_epochs"]) and (bool(parameters["early_stopping"]) or selects_nu)
 
 
 def check_warm_start(
     parameters: Mapping[str, Any],
-    known: TreeStructure,
+    earlier: TreeStructure,
     has_validation: bool,
 ) -> None:
-    """A warm start goes on to a larger tree."""
-    for name, size in (("max_depth", known.depth), ("max_leaf_nodes", known.n_leaves)):
+    """Check that a warm start does not shrink the tree, and holds the same rows out again."""
+    for name, size in (("max_depth", earlier.depth), ("max_leaf_nodes", earlier.n_leaves)):
         limit = parameters[name]
         if limit is not None and limit < size:
             raise ValueError(

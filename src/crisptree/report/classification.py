@@ -164,15 +164,15 @@ def _size(tree: CrispTree) -> int:
 
 def _tree(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     structure, statistics = view.tree.structure, view.tree.statistics
-    given = None
+    on_rows = None
     if rows is not None:
         counts = view.tree.target.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, structure.n_leaves)
-        given = pack(structure.sums_below(counts), "float32")
+        on_rows = pack(structure.sums_below(counts), "float32")
     return {
         "left": pack(structure.left_nodes, "int32"),
         "right": pack(structure.right_nodes, "int32"),
         "train": pack(statistics.node_counts, "float32"),
-        "given": given,
+        "given": on_rows,
         "tables": pack(view.node_values[structure.n_splits :], "float32"),
         "gain": pack(statistics.gain, "float32"),
         "spread": pack(statistics.score_spread, "float32"),
@@ -274,8 +274,8 @@ def _baseline(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     counts = view.tree.statistics.node_counts[0]
     first = int(view.node_values[0].argmax())
     trained = float(counts.sum())
-    given = None if rows is None else float(np.mean(rows.labels == first))
-    return {"class": first, "training": float(counts[first] / trained) if trained else None, "given": given}
+    on_rows = None if rows is None else float(np.mean(rows.labels == first))
+    return {"class": first, "training": float(counts[first] / trained) if trained else None, "given": on_rows}
 
 
 def roc_curves(truth: npt.NDArray[np.int64], probabilities: Doubles) -> list[dict[str, Any]]:
@@ -323,21 +323,21 @@ def _pruning(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
     outputs = tree.target.predict(node_tables(tree))
     n_classes = len(view.class_names)
     trained = tree.statistics.node_counts[structure.n_splits :]
-    given = None if rows is None else tree.target.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, len(trained))
+    on_rows = None if rows is None else tree.target.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, len(trained))
     alphas, leaves, accuracy, in_training = [], [], [], []
     for alpha, ends in iterate_path(tree):
         right = outputs[ends][:, None] == np.arange(n_classes)
         alphas.append(alpha)
         leaves.append(len(np.unique(ends)))
         in_training.append(float((trained * right).sum() / trained.sum()))
-        if given is not None:
-            accuracy.append(float((given * right).sum() / given.sum()))
+        if on_rows is not None:
+            accuracy.append(float((on_rows * right).sum() / on_rows.sum()))
     kept = _thinned(len(alphas))
     return {
         "alphas": [float(f"{alphas[index]:.4g}") for index in kept],
         "leaves": [leaves[index] for index in kept],
         "training": _rounded(np.array(in_training)[kept]),
-        "given": None if given is None else _rounded(np.array(accuracy)[kept]),
+        "given": None if on_rows is None else _rounded(np.array(accuracy)[kept]),
     }
 
 

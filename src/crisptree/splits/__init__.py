@@ -1,6 +1,6 @@
-"""Learnable split features f(x): what a split asks of a sample.
+"""Learnable split functions f(x).
 
-``AbstractSplits`` is the contract. All splits of a tree are one object whose parameters are stacked along their
+``AbstractSplits`` is the interface. All splits of a tree are one object whose parameters are stacked along their
 first dimension, so a level of stumps or a whole tree trains as one batch.
 """
 
@@ -19,11 +19,11 @@ KINDS = {
 LINEAR: dict[str, type[ObliqueSplits] | type[AxisSplits]] = {"oblique": ObliqueSplits, "axis": AxisSplits}
 
 MODULES: dict[str, Factory] = {"conv": ConvNet}
-"""Split modules that a name stands for, in the estimator and in model files."""
+"""Split modules by their names in estimators and model files."""
 
 
 def kind_of(split: str | Factory, input_shape: tuple[int, ...]) -> SplitKind:
-    """The kind behind the estimator's ``split``: a name of ``KINDS`` or ``MODULES``, or a factory of modules."""
+    """Resolve the parameter ``split``: a name of ``KINDS`` or ``MODULES``, or a factory of modules."""
     if isinstance(split, str) and split in KINDS:
         return KINDS[split]
     factory = MODULES[split] if isinstance(split, str) else split

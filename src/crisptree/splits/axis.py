@@ -23,7 +23,7 @@ class AxisSplits(LinearSplits):
 
     @classmethod
     def initial(cls, centers: Tensor, generator: torch.Generator) -> AxisSplits:
-        """Random axes with a random sign, each through its center.  (n_splits, n_features)"""
+        """Draw random axes with a random sign, each through its center.  (n_splits, n_features)"""
         n_splits, n_features = centers.shape
         axis = torch.randint(n_features, (n_splits,), generator=generator).to(centers.device)
         sign = torch.randint(2, (n_splits,), generator=generator).to(centers) * 2 - 1
@@ -31,7 +31,7 @@ class AxisSplits(LinearSplits):
 
     @classmethod
     def from_hyperplanes(cls, weight: Tensor, bias: Tensor) -> AxisSplits:
-        """The reverse of ``hyperplanes``: each row of ``weight`` has one entry that is not zero."""
+        """Invert ``hyperplanes``; each row of ``weight`` has one nonzero entry."""
         if bool((torch.count_nonzero(weight, dim=1) > 1).any()):
             raise ValueError("an axis-aligned split must have one weight; got hyperplanes with several.")
         axis = weight.abs().argmax(dim=1)
@@ -68,7 +68,7 @@ class AxisCandidates(LinearSplits):
 
     @classmethod
     def initial(cls, centers: Tensor, generator: torch.Generator) -> AxisCandidates:
-        """A random sign for every feature, thresholds at the center.  (n_nodes, n_features)"""
+        """Draw a random sign for every feature, with thresholds at the center.  (n_nodes, n_features)"""
         signs = torch.randint(2, centers.shape, generator=generator).to(centers) * 2 - 1
         return cls(signs, -signs * centers)
 

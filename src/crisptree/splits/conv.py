@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-SMALLEST_SIDE = 16
+MIN_IMAGE_SIDE = 16
 """Two 5 × 5 convolutions, each followed by 2 × 2 pooling, leave nothing of a smaller image."""
 
 
@@ -25,11 +25,11 @@ class ConvNet(nn.Module):
 
     def __init__(self, input_shape: tuple[int, ...]) -> None:
         super().__init__()
-        if len(input_shape) != 3 or min(input_shape[1:]) < SMALLEST_SIDE:
+        if len(input_shape) != 3 or min(input_shape[1:]) < MIN_IMAGE_SIDE:
             raise ValueError(
-                f"split='conv' needs images of at least {SMALLEST_SIDE} × {SMALLEST_SIDE} pixels; got the input shape "
-                f"{input_shape}. Set image_shape to (height, width) or (height, width, channels); to a segmenter, its "
-                "window is the image."
+                f"split='conv' needs images of at least {MIN_IMAGE_SIDE} × {MIN_IMAGE_SIDE} pixels; got the input "
+                f"shape {input_shape}. Set image_shape to (height, width) or (height, width, channels). For a "
+                "segmenter, its window is the image."
             )
         channels, height, width = input_shape
         rest = 6 * _after_two_stages(height) * _after_two_stages(width)

@@ -22,10 +22,7 @@ _generator = RLock()
 
 @contextmanager
 def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
-    """Torch's own generators begin at the seed, and are as they were afterwards.
-
-    Modules draw from them, and the process has only one on each device: threads wait here for each other.
-    """
+    """Seed torch's global generators, from which modules draw, and restore them afterwards; one thread at a time."""
     cuda = [] if device is None or device.type != "cuda" else [device]
     with _generator, torch.random.fork_rng(devices=cuda):
         torch.default_generator.manual_seed(seed)
@@ -36,7 +33,7 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
 
 
 class _Skeletons:
-    """A module whose code is run with parameters lent to it, and copies of it for threads that come meanwhile."""
+    """A pool of copies of a module for functional calls from several threads."""
 
     def __init__(self, module: nn.Module, draws: bool = True) -> None:
         self.module, self.pattern, self.draws = module, copy.deepcopy(module), draws
@@ -47,7 +44,7 @@ class _Skeletons:
 
     @contextmanager
     def lent(self) -> Iterator[nn.Module]:
-        """One that nobody else uses; dropout and the like act while gradients are taken, never on the way to a leaf."""
+        """Provide a copy for exclusive use, in training mode if gradients are enabled."""
         try:
             module = self.free.pop()
         except IndexError:
@@ -68,8 +65,8 @@ class ModuleSplits(AbstractSplits):
     parameters : dict of Tensor
         Every parameter of the module with a leading dimension n_splits.
     input_shape : tuple of int
-        What the module is given for one row: (n_features,), or (channels, height, width) for images whose rows
-        are flat (height, width, channels).
+        Input of the module for one row: (n_features,), or (channels, height, width) for images whose rows are flat
+        (height, width, channels).
     """
 
     def __init__(
@@ -92,7 +89,7 @@ class ModuleSplits(AbstractSplits):
     def build(
         cls, factory: Factory, n_splits: int, input_shape: tuple[int, ...], generator: torch.Generator
     ) -> ModuleSplits:
-        """Fresh modules from ``factory(input_shape)``; the global random state is left as it was."""
+        """Build new modules by ``factory(input_shape)`` without changing the global random state."""
         with seeded(int(torch.randint(2**31, (1,), generator=generator))):
             modules = [factory(input_shape) for _ in range(max(n_splits, 1))]
             _check(modules[0], input_shape)
@@ -105,7 +102,7 @@ class ModuleSplits(AbstractSplits):
     def initialiser(
         cls, factory: Factory, input_shape: tuple[int, ...]
     ) -> Callable[[Tensor, torch.Generator], ModuleSplits]:
-        """``build`` in the form of ``SplitKind.initial``: as many modules as there are centers, where those are."""
+        """Return ``build`` as a ``SplitKind.initial``: as many modules as centers, on their device."""
 
         def initial(centers: Tensor, generator: torch.Generator) -> ModuleSplits:
             return cls.build(factory, len(centers), input_shape, generator).on(centers.device)
@@ -114,12 +111,12 @@ class ModuleSplits(AbstractSplits):
 
     @classmethod
     def from_arrays(cls, factory: Factory, parameters: dict[str, Tensor], input_shape: tuple[int, ...]) -> ModuleSplits:
-        """Stacked parameters given to the modules that ``factory(input_shape)`` builds."""
+        """Restore splits from stacked parameters of the modules that ``factory(input_shape)`` builds."""
         fresh = cls.build(factory, 0, input_shape, torch.Generator())
         expected = {name: tuple(value.shape) for name, value in fresh.skeleton.named_parameters()}
-        found = {name: tuple(value.shape[1:]) for name, value in parameters.items()}
-        if expected != found:
-            raise ValueError(f"the split module must have the parameters {found}; the one given has {expected}.")
+        shapes = {name: tuple(value.shape[1:]) for name, value in parameters.items()}
+        if expected != shapes:
+            raise ValueError(f"the split module must have the parameters {shapes}; the one given has {expected}.")
         return fresh.replaced(parameters)
 
     def _inputs(self, x: Tensor) -> Tensor:
@@ -140,7 +137,7 @@ class ModuleSplits(AbstractSplits):
             return vmap(one, randomness="different")(self.parameters).T
 
     def at(self, x: Tensor, split: Tensor) -> Tensor:
-        """Every module sees only its own rows."""
+        """Evaluate every module on its own rows only."""
         scores = x.new_zeros(len(x))
         for number in torch.unique(split).tolist():
             rows = torch.nonzero(split == number)[:, 0]
@@ -153,7 +150,7 @@ class ModuleSplits(AbstractSplits):
             return cast(Tensor, functional_call(module, parameters, (self._inputs(x),))).reshape(len(x))
 
     def weights(self) -> list[Tensor]:
-        """All parameters but the offsets, which have one dimension."""
+        """Return all parameters but the offsets, which have one dimension."""
         return [value for value in self.parameters.values() if value.dim() > 2]
 
     def replaced(self, parameters: dict[str, Tensor]) -> ModuleSplits:
@@ -187,7 +184,7 @@ def _check(module: nn.Module, input_shape: tuple[int, ...]) -> None:
 
 @torch.no_grad()
 def _draws(module: nn.Module, input_shape: tuple[int, ...]) -> bool:
-    """Whether it takes numbers from torch's own generator, as dropout does."""
+    """Return True if the module draws from torch's global generator, as dropout does."""
     x = torch.rand(2, *input_shape, dtype=next(module.parameters()).dtype)
     before = torch.get_rng_state()
     module.train()(x)

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from crisptree.splits.base import LinearSplits, random_directions
 
-FEW_SPLITS = 8
-"""Up to this many splits one matrix product over all of them is quicker than fetching each row its own."""
+MAX_SPLITS_FOR_PRODUCT = 8
+"""Up to so many splits, one matrix product of all is faster than gathering the weights of every row."""
 
 
 class ObliqueSplits(LinearSplits):
@@ -19,13 +19,13 @@ class ObliqueSplits(LinearSplits):
 
     @classmethod
     def initial(cls, centers: Tensor, generator: torch.Generator) -> ObliqueSplits:
-        """Random directions, one through each center.  (n_splits, n_features)"""
+        """Draw random directions, one through each center.  (n_splits, n_features)"""
         weight = random_directions(len(centers), centers.shape[1], generator).to(centers)
         return cls(weight, -(weight * centers).sum(dim=1))
 
     @classmethod
     def from_hyperplanes(cls, weight: Tensor, bias: Tensor) -> ObliqueSplits:
-        """The reverse of ``hyperplanes``."""
+        """Invert ``hyperplanes``."""
         return cls(weight, bias)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -34,7 +34,7 @@ class ObliqueSplits(LinearSplits):
     def at(self, x: Tensor, split: Tensor) -> Tensor:
         if self.n_splits == 1:
             return self(x)[:, 0]
-        if self.n_splits <= FEW_SPLITS:
+        if self.n_splits <= MAX_SPLITS_FOR_PRODUCT:
             return self(x).gather(1, split[:, None])[:, 0]
         weight = self.parameters["weight"].index_select(0, split)
         return torch.linalg.vecdot(x, weight) + self.parameters["bias"].index_select(0, split)

@@ -101,7 +101,7 @@ class Target(ABC):
 
     @abstractmethod
     def update(self, statistics: Tensor, previous: Tensor, prior: float) -> Tensor:
-        """The M-step of leaves: maximum-likelihood tables; an empty leaf keeps its own.  (m, n_statistics)"""
+        """Compute the M-step of leaves: maximum-likelihood tables; an empty leaf keeps its own.  (m, n_statistics)"""
 
     def pool_variances(self, tables: Tensor, statistics: Tensor) -> Tensor:
         """Pool the variances of the leaves of one node where that helps training.
@@ -150,7 +150,7 @@ class Target(ABC):
 
     @abstractmethod
     def impurity(self, statistics: Doubles) -> Doubles:
-        """The least −Σ_n log p(y_n) of one leaf for the rows behind the statistics.  (…)"""
+        """Compute the minimum of −Σ_n log p(y_n) of one leaf for the rows behind the statistics.  (…)"""
 
     @abstractmethod
     def is_mixed(self, statistics: Doubles) -> npt.NDArray[np.bool_]:

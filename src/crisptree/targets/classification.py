@@ -41,14 +41,14 @@ SMALLEST_PROBABILITY = 1e-8
 """No entry of a leaf table falls below this: a class of probability zero in every leaf would leave its samples
 without any responsible leaf (0/0), and a leaf could never take a class back."""
 
-SMALLEST_JUDGED = 1e-15
-"""A class of probability zero counts as this in a log loss that must stay finite."""
+LOG_LOSS_EPS = 1e-15
+"""Lower bound of probabilities in the log loss."""
 
 MAX_FLOAT_CLASS = 2.0**63
 """Floats of at least this are no whole numbers of 64 bits, which classes must be."""
 
 PROBABILITY_TOLERANCE = 1e-3
-"""Sums may be so far from 1 and probabilities so far below 0, as half-precision softmaxes are; then they are mended."""
+"""Tolerance of sums and of negative probabilities, as of half-precision softmaxes, before they are normalised."""
 
 REMEDY = "For numbers use CrispTreeRegressor; of classes make text first, for example with y.astype(str)."
 
@@ -122,8 +122,8 @@ class Classes(Target):
         return predicted == y
 
     def loss(self, tables: Doubles, statistics: Doubles) -> float:
-        """The log loss."""
-        return float(-(statistics * np.log(np.maximum(tables, SMALLEST_JUDGED))).sum())
+        """Sum the log loss."""
+        return float(-(statistics * np.log(np.maximum(tables, LOG_LOSS_EPS))).sum())
 
     def weight(self, statistics: Doubles) -> Doubles:
         return np.asarray(statistics.sum(axis=-1))
@@ -141,7 +141,7 @@ class Classes(Target):
         return raised / np.maximum(raised.sum(axis=1, keepdims=True), np.finfo(float).tiny)
 
     def predict(self, tables: Any) -> Any:
-        """The index of the most frequent class."""
+        """Return the index of the most frequent class."""
         return tables.argmax(1)
 
     def sum_scores(self, tables: Doubles, statistics: Doubles) -> Doubles:
@@ -149,7 +149,7 @@ class Classes(Target):
         return statistics[np.arange(len(tables)), self.predict(tables)]
 
     def independent_outputs(self, tables: Doubles) -> Doubles:
-        """The probabilities of all classes but the first."""
+        """Return the probabilities of all classes but the first."""
         return tables[:, 1:]
 
     def check(self, tables: Doubles) -> str | None:
@@ -197,7 +197,7 @@ class SoftClasses(Classes):
         node: Tensor | None = None,
         n_nodes: int = 1,
     ) -> EStep:
-        """The E-step of K rows, summed over them; see ``equations.soft_labels``."""
+        """Compute the E-step summed over the K weighted rows; see ``equations.soft_labels``."""
         from crisptree.equations import soft_labels
 
         leaves, labels, paths = self._leaves(tables, node), y.to(log_paths), log_paths.exp()
@@ -231,11 +231,11 @@ class SoftClasses(Classes):
         return weight.new_zeros(n_nodes, *each.shape[1:]).index_add_(0, node, each)
 
     def strata(self, y: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """The most probable class."""
+        """Return the most probable class."""
         return y.argmax(axis=1)
 
     def score(self, tables: Tensor, leaf: Tensor, y: Tensor) -> Tensor:
-        """The row's probability of the leaf's prediction: the mean is the expected accuracy."""
+        """Return the row's probability of the leaf's prediction: the mean is the expected accuracy."""
         return y.gather(1, tables.argmax(dim=1)[leaf][:, None])[:, 0]
 
 
@@ -329,7 +329,7 @@ class ClassEncoding(TargetEncoding):
             encoding, numbers = encoding.extended(numbers, earlier.classes)
         elif earlier is not None and not np.array_equal(earlier.classes, classes):
             raise ValueError(
-                f"`warm_start` must go on with the same classes; the tree knows {earlier.classes.tolist()} and y has "
+                f"`warm_start` must continue with the same classes; the tree has {earlier.classes.tolist()} and y has "
                 f"{classes.tolist()}. Use a new estimator for other data."
             )
         return EncodedTarget(encoding, numbers, weight, kept)

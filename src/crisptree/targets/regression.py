@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 Doubles = npt.NDArray[np.float64]
 
-SAME = 1e-12
+MIN_RELATIVE_VARIANCE = 1e-12
 """Rows whose variance is below this share of that of all rows differ by rounding only."""
 
-MEMBERS_AT_ONCE = 2**26
-"""Places times rows that are written down at once where sums are products; see ``sums_by_products``."""
+MAX_MASK_VALUES = 2**26
+"""Nodes times rows of a mask of ``sums_by_products``."""
 
 ROUNDING_SHARE = 1e-12
 """A spread below this share of the mean is rounding."""
@@ -163,7 +163,7 @@ class Gaussians(Target):
         return 1 - ((predicted - y) ** 2).mean(-1)
 
     def loss(self, tables: Doubles, statistics: Doubles) -> float:
-        """The squared error."""
+        """Sum the squared error."""
         from crisptree.equations.gaussian import squared_error
 
         return float(squared_error(*self._parts(statistics), tables[:, : self.n_outputs]).sum())
@@ -182,7 +182,7 @@ class Gaussians(Target):
         return np.asarray(np.maximum(within, 0.0).mean(axis=-1))
 
     def is_mixed(self, statistics: Doubles) -> npt.NDArray[np.bool_]:
-        return np.asarray(self.impurity(statistics) > SAME * self.weight(statistics))
+        return np.asarray(self.impurity(statistics) > MIN_RELATIVE_VARIANCE * self.weight(statistics))
 
     def tables(self, statistics: Doubles, prior: float = 0.0) -> Doubles:
         """Means and variances of the rows and of ``prior`` more of mean 0 and variance 1."""
@@ -193,18 +193,18 @@ class Gaussians(Target):
         return np.concatenate([mean, np.maximum(variance, SMALLEST_VARIANCE)], axis=1)
 
     def predict(self, tables: Any) -> Any:
-        """The means.  (m, n_outputs)"""
+        """Return the means.  (m, n_outputs)"""
         return tables[:, : self.n_outputs]
 
     def sum_scores(self, tables: Doubles, statistics: Doubles) -> Doubles:
-        """The weight of the rows minus their squared error, averaged over outputs."""
+        """Return the weight of the rows minus their squared error, averaged over outputs."""
         from crisptree.equations.gaussian import squared_error
 
         wrong = squared_error(*self._parts(statistics), self.predict(tables)) / self.n_outputs
         return np.asarray(self.weight(statistics) - wrong)
 
     def independent_outputs(self, tables: Doubles) -> Doubles:
-        """The means."""
+        """Return the means."""
         return tables[:, : self.n_outputs]
 
     def restore_units(self, tables: Doubles, center: Doubles, unit: Doubles) -> Doubles:
@@ -303,7 +303,7 @@ class RegressionEncoding(TargetEncoding):
         """Return the encoding of further rows, in which an output may no longer be constant."""
         if y.shape[1] != self.n_outputs:
             raise ValueError(
-                f"a warm start or partial_fit must go on with as many outputs; the tree has {self.n_outputs} and y has "
+                f"a warm start or partial_fit must have as many outputs; the tree has {self.n_outputs} and y has "
                 f"{y.shape[1]}. Use a new estimator for other data."
             )
         same = (np.abs(y - self.center) <= ROUNDING_SHARE * np.abs(self.center)).all(axis=0)
@@ -465,6 +465,11 @@ def check_holds_numbers(y: Any, name: str = "y") -> None:
                 ) from None
 
 
+def squeeze_outputs(values: Doubles) -> Doubles:
+    """Drop the axis of outputs where there is one.  (…, n_outputs) → (…) or the same"""
+    return values[..., 0] if values.shape[-1] == 1 else values
+
+
 def _weighted_sum(part: Rows, values: Doubles) -> Doubles:
     """Σ w v; without a product of matrices, whose threads would change bits."""
     return np.asarray((values * part.weight[:, None]).sum(axis=0))
@@ -475,7 +480,7 @@ def sums_by_products(values: Tensor, node: Tensor, n_nodes: int) -> Tensor:
     import torch
 
     numbers = torch.arange(n_nodes, device=node.device)[:, None]
-    each, at_once = values.flatten(1), max(1, MEMBERS_AT_ONCE // n_nodes)
+    each, at_once = values.flatten(1), max(1, MAX_MASK_VALUES // n_nodes)
     sums = values.new_zeros(n_nodes, each.shape[1])
     for part, nodes in zip(each.split(at_once), node.split(at_once), strict=True):
         sums += (nodes == numbers).to(values) @ part

@@ -1,4 +1,4 @@
-"""Rows that are read in batches, pass after pass."""
+"""Rows that are read in batches, in several passes."""
 
 import subprocess
 import sys
@@ -50,7 +50,7 @@ def model(**more):
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(streaming, "VALUES_AT_ONCE", 4 * 400)
+    monkeypatch.setattr(streaming, "MAX_CHUNK_VALUES", 4 * 400)
 
 
 def test_a_tree_of_batches_is_as_good_as_one_of_arrays():
@@ -329,7 +329,7 @@ import numpy as np
 import crisptree.pipeline.batches
 from pathlib import Path
 from tests.toys import plain_tree
-n_batches, n_rows, more, crisptree.pipeline.batches.VALUES_AT_ONCE = map(int, sys.argv[1:])
+n_batches, n_rows, more, crisptree.pipeline.batches.MAX_CHUNK_VALUES = map(int, sys.argv[1:])
 base = np.random.default_rng(0).standard_normal((n_rows, 100), dtype=np.float32)
 def one_pass(n_batches=n_batches):
     for number in range(n_batches):

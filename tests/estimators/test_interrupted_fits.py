@@ -1,4 +1,4 @@
-"""A fit that is broken off, whenever and by whatever, leaves the earlier one whole."""
+"""An interrupted or failed fit leaves the earlier one unchanged."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The rivals, grown deeper step by step until the time cap; and the soft tree, one fit a cell."""
+"""Runs of the baselines, grown through the depths until the time cap, and of the soft tree."""
 
 from __future__ import annotations
 
@@ -8,60 +8,60 @@ from typing import Any
 from experiments import methods
 from experiments.along import Along, Growth
 from experiments.cells import Cell
-from experiments.configs import Rivals
-from experiments.methods import NOTHING
-from experiments.nus import choose_co2, choose_non_greedy, count_choices
+from experiments.configs import Baselines
+from experiments.methods import DEFAULT_BOUND
+from experiments.nus import count_trials, select_co2, select_non_greedy
 from experiments.session import Session
 from experiments.trees import Grown, TimeCapReached, at_most, timed, train_on
 
 
 def count(session: Session) -> int:
-    """How many steps of progress this part has."""
-    rivals = session.config.rivals
-    total = count_choices(session, rivals) if rivals is not None else 0
+    """Count the steps of progress."""
+    baselines = session.config.baselines
+    total = count_trials(session, baselines) if baselines is not None else 0
     if session.trains:
         total += len(_soft_cells(session))
-        total += sum(len(_cells(session, rivals, name)) for name in rivals.methods) if rivals else 0
+        total += sum(len(_cells(session, baselines, name)) for name in baselines.methods) if baselines else 0
     return total
 
 
 def run(session: Session) -> None:
-    """All wanted cells of the rivals and of the soft tree, or only what they rest on."""
-    rivals = session.config.rivals
-    if rivals is not None:
-        for name in rivals.methods:
-            RUNS.get(name, _run_plain)(session, rivals, name)
+    """Run all requested cells of the baselines and the soft tree, or only their model selection."""
+    baselines = session.config.baselines
+    if baselines is not None:
+        for name in baselines.methods:
+            RUNS.get(name, _run_plain)(session, baselines, name)
     for cell in _soft_cells(session) if session.trains else ():
         _run_soft(session, cell)
 
 
-def _run_plain(session: Session, rivals: Rivals, name: str) -> None:
-    for seed in rivals.seeds if session.trains else ():
-        cells_of_seed = [cell for cell in _cells(session, rivals, name) if cell.seed == seed]
-        _run_grown(session, rivals, Growth(name, seed), cells_of_seed)
+def _run_plain(session: Session, baselines: Baselines, name: str) -> None:
+    for seed in baselines.seeds if session.trains else ():
+        cells_of_seed = [cell for cell in _cells(session, baselines, name) if cell.seed == seed]
+        _run_grown(session, baselines, Growth(name, seed), cells_of_seed)
 
 
-def _run_co2(session: Session, rivals: Rivals, name: str) -> None:
-    wanted = _cells(session, rivals, name)
-    chosen = choose_co2(session, rivals, Along(session, rivals))
-    for seed in rivals.seeds if session.trains else ():
+def _run_co2(session: Session, baselines: Baselines, name: str) -> None:
+    wanted = _cells(session, baselines, name)
+    chosen = select_co2(session, baselines, Along(session, baselines))
+    for seed in baselines.seeds if session.trains else ():
         for one in dict.fromkeys(chosen.values()):
             mine = [cell for cell in wanted if cell.seed == seed and chosen[cell.depth] == one]
-            _run_grown(session, rivals, Growth(name, seed, one or NOTHING), mine, is_hopeless=one is None)
+            _run_grown(session, baselines, Growth(name, seed, one or DEFAULT_BOUND), mine, is_hopeless=one is None)
 
 
-def _run_non_greedy(session: Session, rivals: Rivals, name: str) -> None:
+def _run_non_greedy(session: Session, baselines: Baselines, name: str) -> None:
     """ν and step on validation rows from a CO2 tree of the training rows, then all rows but the test's with them.
 
     The CO2 tree is that whose ν the gain at every leaf chooses: the start should not hang on another method's choice.
     """
-    wanted = _cells(session, rivals, name)
-    along = Along(session, rivals)
-    chosen = choose_non_greedy(session, rivals, along)
-    cap = session.cap(rivals.time_cap)
+    wanted = _cells(session, baselines, name)
+    along = Along(session, baselines)
+    chosen = select_non_greedy(session, baselines, along)
+    cap = session.cap(baselines.time_cap)
 
     def model_of(cell: Cell) -> Any:
-        return methods.rival(name, cell.depth, rivals.epochs, cell.seed, chosen[cell.depth] or NOTHING)
+        return methods.baseline(name, cell.depth, baselines.epochs, cell.seed, chosen[cell.depth] or DEFAULT_BOUND)
 
     def config_of(cell: Cell) -> dict[str, Any]:
         return along.config(model_of(cell), name, cell.depth)
@@ -70,7 +70,7 @@ def _run_non_greedy(session: Session, rivals: Rivals, name: str) -> None:
         with at_most(cap):
             trained, seconds = timed(lambda: train_on(grown.model, model_of(cell), session.rows("all")))
         growing = grown.seconds_to(cell.depth)
-        more = {"epochs": rivals.epochs, "nu": model_of(cell).training.nu, "seconds_growing": round(growing, 3)}
+        more = {"epochs": baselines.epochs, "nu": model_of(cell).training.nu, "seconds_growing": round(growing, 3)}
         session.finish(cell, config_of(cell), trained, growing + seconds, **more)
 
     def give_up(cell: Cell) -> None:
@@ -83,21 +83,21 @@ def _run_non_greedy(session: Session, rivals: Rivals, name: str) -> None:
             along(Growth("co2", cell.seed), "all", [cell], train, give_up)
 
 
-RUNS: dict[str, Callable[[Session, Rivals, str], None]] = {"co2": _run_co2, "non_greedy": _run_non_greedy}
+RUNS: dict[str, Callable[[Session, Baselines, str], None]] = {"co2": _run_co2, "non_greedy": _run_non_greedy}
 
 
 def _run_grown(
-    session: Session, rivals: Rivals, growth: Growth, wanted: list[Cell], *, is_hopeless: bool = False
+    session: Session, baselines: Baselines, growth: Growth, wanted: list[Cell], *, is_hopeless: bool = False
 ) -> None:
     """Grow a tree through its cells; none where not even a choice came before the time cap."""
-    cap, along = session.cap(rivals.time_cap), Along(session, rivals)
+    cap, along = session.cap(baselines.time_cap), Along(session, baselines)
     name, seed, bounded = growth
 
     def config_of(cell: Cell) -> dict[str, Any]:
-        return along.config(methods.rival(name, cell.depth, rivals.epochs, seed, bounded), name, cell.depth)
+        return along.config(methods.baseline(name, cell.depth, baselines.epochs, seed, bounded), name, cell.depth)
 
     def train(cell: Cell, grown: Grown) -> None:
-        more = {"epochs": rivals.epochs, "nu": bounded.nu} if name == "co2" else {"epochs": None}
+        more = {"epochs": baselines.epochs, "nu": bounded.nu} if name == "co2" else {"epochs": None}
         session.finish(cell, config_of(cell), grown.model, grown.seconds_to(cell.depth), **more)
 
     def give_up(cell: Cell) -> None:
@@ -111,15 +111,15 @@ def _run_grown(
         along(growth, "all", still, train, give_up)
 
 
-def _cells(session: Session, rivals: Rivals, name: str) -> list[Cell]:
-    """The wanted cells of a rival; a depth has its own seeds."""
-    return [cell for cell in session.wanted([name], rivals.seeds) if cell.seed in rivals.seeds_at(cell.depth)]
+def _cells(session: Session, baselines: Baselines, name: str) -> list[Cell]:
+    """List the requested cells of a baseline; a depth has its own seeds."""
+    return [cell for cell in session.wanted([name], baselines.seeds) if cell.seed in baselines.seeds_at(cell.depth)]
 
 
 def _open(session: Session, wanted: list[Cell], config_of: Callable[[Cell], dict[str, Any]], cap: float) -> list[Cell]:
     still = []
     for cell in wanted:
-        if session.is_settled(cell, config_of(cell), cap):
+        if session.is_valid(cell, config_of(cell), cap):
             session.skip(cell)
         else:
             still.append(cell)
@@ -140,7 +140,7 @@ def _run_soft(session: Session, cell: Cell) -> None:
     cap = session.cap(soft.time_cap)
     model = methods.soft(cell.depth, soft.epochs, cell.seed)
     config = session.describe(model)
-    if session.is_settled(cell, config, cap):
+    if session.is_valid(cell, config, cap):
         session.skip(cell)
         return
     try:

@@ -1,4 +1,4 @@
-"""Process groups: of this process alone, and of some that torchrun starts."""
+"""Process groups of this process and of those that torchrun starts."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def torchrun(tmp_path_factory):
         folder = folder or tmp_path_factory.mktemp("together")
         folder.mkdir(exist_ok=True)
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n_processes)]
-        command += ["-m", "tests.together.worker", work, str(folder)]
+        command += ["-m", "tests.distributed.worker", work, str(folder)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
         found = [folder / f"{work}-{rank}-of-{n_processes}.json" for rank in range(n_processes)]

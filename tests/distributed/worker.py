@@ -1,4 +1,4 @@
-"""One of the processes that torchrun starts: does what it is told, and writes what came of it to a folder."""
+"""A process that torchrun starts: runs the case of its first argument and writes the result to a folder."""
 
 import json
 import os
@@ -13,13 +13,13 @@ import torch.distributed as dist
 
 from crisptree import CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor
 from crisptree.distributed import single_process
-from tests.together.cases import CASES, PLAIN, QUICK, digest, fitted, rows
+from tests.distributed.cases import CASES, PLAIN, QUICK, digest, fit_case, rows
 
 QUICK_PLAIN = QUICK | PLAIN
 
 
-def told(function):
-    """The error that a function ends with."""
+def error_of(function):
+    """Return the error that a call raises, as text."""
     try:
         function()
     except Exception as error:
@@ -29,24 +29,24 @@ def told(function):
 
 def all_cases(rank, size, folder):
     """Every fit, then those that fail, and what each process does alone."""
-    found = {name: digest(fitted(name, rank, size)) for name in CASES}
+    found = {name: digest(fit_case(name, rank, size)) for name in CASES}
     X, y, _ = rows("level by level", rank, size)
     model = CrispTreeClassifier.from_flat(**QUICK_PLAIN)
     wide = np.concatenate([X, X[:, :rank]], axis=1)
-    found["other features"] = told(lambda: model.fit(wide, y))
-    holey = X.copy()
-    holey[3, 1] = np.inf if rank == size - 1 else 0.0
-    found["not finite"] = told(
-        lambda: CrispTreeClassifier.from_flat(**QUICK_PLAIN, categorical_features=None).fit(holey, y)
+    found["other features"] = error_of(lambda: model.fit(wide, y))
+    invalid = X.copy()
+    invalid[3, 1] = np.inf if rank == size - 1 else 0.0
+    found["not finite"] = error_of(
+        lambda: CrispTreeClassifier.from_flat(**QUICK_PLAIN, categorical_features=None).fit(invalid, y)
     )
-    found["other parameters"] = told(
+    found["other parameters"] = error_of(
         lambda: CrispTreeClassifier.from_flat(**QUICK_PLAIN | {"epochs": 3 + rank}).fit(X, y)
     )
-    found["other labels"] = told(lambda: model.fit(X, y if rank else np.arange(len(y)) % 2))
-    found["stopped"] = told(lambda: CrispTreeClassifier.from_flat(**QUICK_PLAIN, callbacks=[_fails]).fit(X, y))
+    found["other labels"] = error_of(lambda: model.fit(X, y if rank else np.arange(len(y)) % 2))
+    found["stopped"] = error_of(lambda: CrispTreeClassifier.from_flat(**QUICK_PLAIN, callbacks=[_fails]).fit(X, y))
     outputs = X[:, : rank + 1]
-    found["other outputs"] = told(lambda: CrispTreeRegressor.from_flat(**QUICK_PLAIN).fit(X, outputs))
-    found["forest"] = told(lambda: CrispForestClassifier().fit(X, y))
+    found["other outputs"] = error_of(lambda: CrispTreeRegressor.from_flat(**QUICK_PLAIN).fit(X, outputs))
+    found["forest"] = error_of(lambda: CrispForestClassifier().fit(X, y))
     with single_process():
         found["alone"] = CrispTreeClassifier.from_flat(**QUICK_PLAIN).fit(X, y).classes_.tolist()
     return found
@@ -85,7 +85,9 @@ def one_dies(rank, size, folder):
     if rank == size - 1:
         folder.joinpath("dying").write_text(str(os.getpid()))
     started = time.monotonic()
-    found = {"error": told(lambda: CrispTreeClassifier.from_flat(**QUICK_PLAIN | {"finetune_epochs": 10**6}).fit(X, y))}
+    found = {
+        "error": error_of(lambda: CrispTreeClassifier.from_flat(**QUICK_PLAIN | {"finetune_epochs": 10**6}).fit(X, y))
+    }
     return found | {"seconds": time.monotonic() - started}
 
 

@@ -1,4 +1,4 @@
-"""A process group on a CUDA device: run by hand with ``pytest -m gpu tests/together``."""
+"""A process group on a CUDA device: run by hand with ``pytest -m gpu tests/distributed``."""
 
 import pytest
 import torch
@@ -7,8 +7,8 @@ from sklearn.datasets import load_digits
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.distributed import single_process
-from tests.together.cases import PLAIN, digest
-from tests.together.test_shards import talkative
+from tests.distributed.cases import PLAIN, digest
+from tests.distributed.test_shards import talkative
 
 pytestmark = [
     pytest.mark.gpu,

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from tests.together.cases import CASES, digest, fitted, rows
-from tests.together.conftest import ROOT
+from tests.distributed.cases import CASES, digest, fit_case, rows
+from tests.distributed.conftest import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +19,8 @@ def two(torchrun):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_two_processes_give_the_tree_of_one_to_the_bit(name, two, group_of_one):
-    assert {found[name] for found in two} == {digest(fitted(name))}
+def test_two_processes_train_the_tree_of_one_bit_for_bit(name, two, group_of_one):
+    assert {found[name] for found in two} == {digest(fit_case(name))}
 
 
 ERRORS = {
@@ -40,7 +40,7 @@ def test_all_processes_end_with_the_same_error(name, two):
     assert ERRORS[name] in two[0][name]
 
 
-def test_processes_that_fit_alone_know_their_own_classes_only(two):
+def test_single_process_fits_in_a_group_have_their_own_classes(two):
     assert [found["alone"] for found in two] == [["setosa", "versicolor"], ["versicolor", "virginica"]]
 
 
@@ -52,13 +52,13 @@ def test_four_processes_give_the_tree_of_two(torchrun, two):
 
 
 @pytest.mark.slow
-def test_a_fit_that_chooses_by_itself_is_the_same_for_any_number(torchrun):
+def test_model_selection_is_identical_for_any_number_of_processes(torchrun):
     one, three = torchrun("default_fit", 1), torchrun("default_fit", 3)
     assert all(found == one[0] for found in three)
 
 
 @pytest.mark.slow
-def test_a_fit_that_is_killed_goes_on_with_another_number_of_processes(torchrun, tmp_path):
+def test_a_killed_fit_resumes_with_another_number_of_processes(torchrun, tmp_path):
     whole = torchrun("kept", 1, tmp_path / "whole")[0]["kept"]
     folder = tmp_path / "killed"
     folder.mkdir()
@@ -69,14 +69,14 @@ def test_a_fit_that_is_killed_goes_on_with_another_number_of_processes(torchrun,
 
 
 @pytest.mark.slow
-def test_when_a_process_dies_the_others_end_with_our_error(tmp_path):
+def test_other_processes_raise_ProcessGroupError_when_one_dies(tmp_path):
     size, processes = 3, []
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = str(one.getsockname()[1])
     for rank in range(size):
         started = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        command = [sys.executable, "-m", "tests.together.worker", "one_dies", str(tmp_path)]
+        command = [sys.executable, "-m", "tests.distributed.worker", "one_dies", str(tmp_path)]
         environment = {**os.environ, **started, "OMP_NUM_THREADS": "1", "TIMEOUT": "20"}
         processes.append(subprocess.Popen(command, cwd=ROOT, env=environment))
     waiting = time.monotonic() + 300

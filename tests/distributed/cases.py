@@ -1,4 +1,4 @@
-"""Fits that several processes do together, as data: which rows each process has, and how they are fitted."""
+"""Cases of distributed fits: the rows of each process, and the estimator."""
 
 import hashlib
 
@@ -71,7 +71,7 @@ def rows(name, rank=0, size=1):
     return X[part], 5.0 + X[part] @ [1.0, 0.0, 2.0, -0.5] if more.get("numbers") else names[y[part]], given
 
 
-def fitted(name, rank=0, size=1, **more):
+def fit_case(name, rank=0, size=1, **more):
     """The fit of a case, by one of the processes."""
     X, y, given = rows(name, rank, size)
     kind = CrispTreeRegressor if CASES[name][2].get("numbers") else CrispTreeClassifier

@@ -27,7 +27,7 @@ from crisptree.splits import kind_of
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
 from crisptree.tree import Tree
-from tests.together.cases import PLAIN, QUICK, digest, fitted, rows
+from tests.distributed.cases import PLAIN, QUICK, digest, fit_case, rows
 
 pytestmark = pytest.mark.usefixtures("group_of_one")
 
@@ -61,7 +61,7 @@ def test_every_row_is_in_one_shard_and_every_shard_in_one_process(counts, n_shar
     assert sizes == [n * (s + 1) // n_shards - n * s // n_shards for s in range(n_shards)]
 
 
-def test_a_sum_in_whole_units_is_the_same_in_any_order():
+def test_reduction_in_integer_units_is_independent_of_the_order():
     parts = np.random.default_rng(0).standard_normal((50, 7)) * 10.0 ** np.arange(-20, 15, 5)
     group = ProcessGroup()
     totals = [group.total(list(parts[order]), (7,)) for order in map(np.random.default_rng(1).permutation, [50] * 5)]
@@ -69,7 +69,7 @@ def test_a_sum_in_whole_units_is_the_same_in_any_order():
     np.testing.assert_allclose(totals[0], parts.sum(axis=0), rtol=1e-12)
 
 
-def test_a_sum_with_what_is_no_number_is_no_number():
+def test_reduction_of_nan_is_nan():
     total = ProcessGroup().total([np.array([1.0, np.inf]), np.array([2.0, 1.0])], (2,))
     assert total[0] == 3
     assert np.isnan(total[1])
@@ -122,7 +122,7 @@ def trainee_of(rows, what):
 
 @pytest.mark.parametrize("what", ["tree", "stumps"])
 @pytest.mark.parametrize("noise", [0.0, 0.5])
-def test_the_native_gradients_of_shards_take_the_steps_of_torchs(what, noise, monkeypatch):
+def test_native_shard_gradients_equal_those_of_torch(what, noise, monkeypatch):
     plan = Plan(epochs=10, batch_size=64, l2=0.01, l1=0.001, input_noise=noise, mass_threshold=0.0)
     found = []
     for backend in (NativeGradients, BatchedGradients):
@@ -157,14 +157,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_processes_cannot_do_together_is_refused_by_name(name):
+def test_unsupported_parameters_are_refused_by_name(name):
     X, y, _ = rows("level by level")
     with pytest.raises(ValueError, match=f"`{name}`.* must be .* for a fit by several processes"):
         CrispTreeClassifier.from_flat(**QUICK | PLAIN | {name: REFUSED[name]}).fit(X, y)
 
 
 @pytest.mark.parametrize("given", [{"shards": 0}, {"shards": 5000}, {"shards": True}])
-def test_shards_must_be_what_they_can_be(given):
+def test_invalid_numbers_of_shards_are_refused(given):
     X, y, _ = rows("level by level")
     with pytest.raises(ValueError, match=f"`{next(iter(given))}` must be"):
         CrispTreeClassifier.from_flat(**QUICK | PLAIN).fit(X, y, **given)
@@ -182,7 +182,7 @@ def test_tables_forests_and_more_are_refused_with_a_reason():
         CrispTreeRegressor().distill(LinearRegression().fit(X, y == y[0]), X)
 
 
-def test_a_callback_stops_a_common_fit_and_keeps_the_tree():
+def test_a_callback_stops_a_distributed_fit_and_keeps_the_tree():
     X, y, _ = rows("level by level")
 
     def stop(record):
@@ -194,15 +194,15 @@ def test_a_callback_stops_a_common_fit_and_keeps_the_tree():
     assert model.score(X, y) > 0.8
 
 
-def test_a_common_fit_stops_early_and_takes_fractions():
-    model = fitted("stopped early, fractions")
+def test_a_distributed_fit_stops_early_and_accepts_fractions():
+    model = fit_case("stopped early, fractions")
     scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
     assert len(scores) == model.best_iteration_ + 2 < 12
     X, _, _ = rows("stopped early, fractions")
     assert np.bincount(model.before_finetuning().apply(X)).min() >= 0.1 * 0.9 * 150  # of the rows that are not held out
 
 
-def test_a_common_fit_is_as_good_as_an_ordinary_one_and_keeps_names():
+def test_a_distributed_fit_is_comparable_to_a_single_process_and_keeps_names():
     from sklearn.datasets import load_iris
 
     X, y = load_iris(return_X_y=True, as_frame=True)
@@ -212,7 +212,7 @@ def test_a_common_fit_is_as_good_as_an_ordinary_one_and_keeps_names():
     assert model.feature_names_in_.tolist() == X.columns.tolist()
 
 
-def test_a_common_tree_of_numbers_is_as_good_as_an_ordinary_one():
+def test_a_distributed_regression_tree_is_comparable_to_a_single_process():
     X, _, _ = rows("level by level")
     y = 100 + 3 * X[:, 2] + (X[:, 0] > 5.8)
     short = {"split": "oblique", "max_depth": 3, "epochs": 6, "finetune_epochs": 8, "min_updates": 40}
@@ -223,7 +223,7 @@ def test_a_common_tree_of_numbers_is_as_good_as_an_ordinary_one():
         assert model.score(X, y) > CrispTreeRegressor.from_flat(**PLAIN, **short).fit(X, y).score(X, y) - 0.05
 
 
-def test_constraints_hold_in_a_common_tree():
+def test_constraints_hold_in_a_distributed_fit():
     X, y, _ = rows("level by level")
     held = {"sign_cst": {2: -1, 3: 1}, "max_features_per_split": 2}
     tree = CrispTreeClassifier.from_flat(**QUICK | PLAIN | held).fit(X, y).tree_
@@ -233,7 +233,7 @@ def test_constraints_hold_in_a_common_tree():
     assert ((tree.weight != 0).sum(axis=1) <= 2).all()
 
 
-def test_a_class_without_weight_is_none_of_a_common_tree():
+def test_a_class_without_weight_is_dropped_in_a_distributed_fit():
     X, y, _ = rows("level by level")
     model = CrispTreeClassifier.from_flat(**QUICK | PLAIN, class_weight={"versicolor": 0.0}).fit(X, y)
     assert model.classes_.tolist() == ["setosa", "virginica"]
@@ -241,7 +241,7 @@ def test_a_class_without_weight_is_none_of_a_common_tree():
 
 
 def test_the_number_of_shards_is_part_of_the_model():
-    assert digest(fitted("level by level")) != digest(fitted("level by level", shards=5))
+    assert digest(fit_case("level by level")) != digest(fit_case("level by level", shards=5))
 
 
 @pytest.fixture
@@ -256,25 +256,25 @@ def talkative(monkeypatch):
     monkeypatch.setattr(ProcessGroup, "__init__", begun)
 
 
-def test_what_goes_through_the_group_comes_back_as_it_was(talkative, tmp_path):
+def test_collectives_return_objects_unchanged(talkative, tmp_path):
     given = {"checkpoint": tmp_path / "folder", "resume": True}
-    spoken = digest(fitted("weights and early stopping", **given))
-    assert digest(fitted("weights and early stopping", **given)) == spoken
+    spoken = digest(fit_case("weights and early stopping", **given))
+    assert digest(fit_case("weights and early stopping", **given)) == spoken
 
 
-def test_a_group_of_one_need_not_ask(talkative, monkeypatch):
-    spoken = digest(fitted("best first, em"))
+def test_a_group_of_one_does_not_communicate(talkative, monkeypatch):
+    spoken = digest(fit_case("best first, em"))
     monkeypatch.undo()
-    assert digest(fitted("best first, em")) == spoken
+    assert digest(fit_case("best first, em")) == spoken
 
 
 def test_a_checkpoint_of_other_shards_is_refused(tmp_path):
-    fitted("level by level", checkpoint=tmp_path / "folder")
+    fit_case("level by level", checkpoint=tmp_path / "folder")
     with pytest.raises(CheckpointError, match="differs in rows, shards"):
-        fitted("level by level", shards=4, checkpoint=tmp_path / "folder", resume=True)
+        fit_case("level by level", shards=4, checkpoint=tmp_path / "folder", resume=True)
 
 
-def test_a_large_common_tree_is_finetuned_from_above(monkeypatch):
+def test_a_large_distributed_tree_is_finetuned_from_the_top(monkeypatch):
     monkeypatch.setattr("crisptree.learning.finetuning.MANY_SPLITS", 2)
     monkeypatch.setattr("crisptree.learning.finetuning.ROWS_PER_SPLIT", 100)
     X, _, _ = rows("level by level")

@@ -1,4 +1,4 @@
-"""Trees after a fit: no dead wood, pruned, shrunk."""
+"""Postprocessing of a fitted tree: removal of dead splits, pruning, shrinkage."""
 
 import numpy as np
 import pytest
