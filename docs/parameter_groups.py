@@ -19,7 +19,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Images": ("image_shape", "spatial_penalty", "max_shift"),
     "How it is trained": (
-        *("algorithm", "grow", "epochs", "finetune_epochs", "min_updates", "learning_rate", "learning_rate_decay"),
+        *(
+            "algorithm",
+            "optimizer",
+            "grow",
+            "epochs",
+            "finetune_epochs",
+            "min_updates",
+            "learning_rate",
+            "learning_rate_decay",
+        ),
         *("batch_size", "steepness", "steepness_step", "annealing", "finetune_steepness", "mass_threshold"),
         "upper_levels",
     ),

@@ -58,7 +58,7 @@ METHODS = {
 NO_MATTER = ("device", "n_jobs", "verbose", "callbacks", "warm_start", "random_state")
 """Parameters that do not say what is trained; the seed stands beside them in a cell."""
 
-SINCE_THEN = {
+SINCE_THEN: dict[str, Any] = {
     "learning_rate_decay": "none",
     "input_noise": 0.0,
     "ccp_alpha": None,
@@ -74,6 +74,7 @@ SINCE_THEN = {
     "leaf_l2": "auto",
     "upper_levels": None,
     "n_iter_no_change": 10,
+    "optimizer": "adam",
 }
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 

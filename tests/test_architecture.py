@@ -44,7 +44,7 @@ ALLOWED = {
     "plots": {"structure", "inference", "inspection", "tensors"},
     "report": {"structure", "inference", "files", "metrics", "inspection", "export"},
     "parameters": set(),
-    "selection": {"inference", "learning", "targets", "data"},
+    "selection": {"inference", "learning", "targets", "data", "threads", "persistence"},
     "pipeline": {
         *("structure", "tree", "inference", "learning", "selection", "targets", "data", "encoding", "persistence"),
         *("distributed", "exceptions", "limits", "sanitization", "tensors", "threads"),

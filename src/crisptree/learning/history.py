@@ -53,13 +53,13 @@ class StopTraining(Exception):
     >>> from sklearn.datasets import load_iris
     >>> from crisptree import CrispTreeClassifier, StopTraining, TrainingOptions
     >>> def stop_early(record):
-    ...     if record.phase == "finetune" and record.epoch == 5:
+    ...     if record.phase == "finetune" and record.epoch == 2:
     ...         raise StopTraining
     >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 0.0, "max_depth": 2}
     >>> model = CrispTreeClassifier(**fixed, training=TrainingOptions(callbacks=[stop_early]), random_state=0)
     >>> model = model.fit(*load_iris(return_X_y=True))
     >>> model.history_[-1].epoch
-    5
+    2
     """
 
 

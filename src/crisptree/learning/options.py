@@ -51,6 +51,11 @@ class Plan:
     feature_groups: tuple[tuple[int, int], ...] = ()
     """First feature and the one after the last of those that l1 keeps or drops together, such as a category's."""
     mass_threshold: float = 0.0
+    optimizer: str = "adam"
+    max_iterations: int = 25
+    """Iterations of L-BFGS per epoch."""
+    tolerance: float = 1e-4
+    """Relative decrease of the objective per iteration of L-BFGS, below which an epoch ends."""
     upper_levels: int | None = None
     """How many levels of a large tree are finetuned first; None trains the whole of it at once."""
 
@@ -87,6 +92,25 @@ class Plan:
         """γ of the last epoch."""
         return self.steepness_at(max(self.epochs - 1, 0))
 
+
+ADAM, LBFGS = "adam", "lbfgs"
+
+LBFGS_PLAN: dict[str, Any] = {
+    "optimizer": LBFGS,
+    "batch_size": np.iinfo(np.int32).max,
+    "min_updates": 0,
+    "decay": "none",
+    "annealing": "geometric",
+    "steepness_step": 1.0,
+    "upper_levels": None,
+}
+"""Full batches; γ doubles from epoch to epoch."""
+
+LBFGS_PHASES: dict[str, dict[str, Any]] = {
+    "growth": {"epochs": 1, "steepness": 2.0},
+    "finetuning": {"epochs": 4, "steepness": 1.0},
+}
+"""Epochs of L-BFGS, each a minimisation at one γ; docs/decisions.md has the figures."""
 
 STEEPEST = 1e12
 
@@ -201,6 +225,7 @@ class Spec:
         n_rows: int,
         image_shape: tuple[int, ...] | None,
         seed: int,
+        is_small_table: bool = False,
     ) -> Spec:
         """The spec behind an estimator's parameters, for the rows of a ``TrainingTask``."""
         growth_rate, rate = _rates(parameters, input_norm)
@@ -215,15 +240,21 @@ class Spec:
             **{name: parameters[name] for name in SAME_NAMES},
         }
         growth = _plan(epochs=parameters["epochs"], learning_rate=growth_rate, **common)
+        finetuning = _plan(
+            **common | {"steepness": _tuning_steepness(parameters, growth)},
+            epochs=parameters["finetune_epochs"],
+            learning_rate=rate,
+            # Linear leaves say more than a table could of what lies below upper levels.
+            upper_levels=None if parameters.get("leaf_model") == "linear" else parameters["upper_levels"],
+        )
+        optimizer = resolve_optimizer(parameters, is_small_table=is_small_table)
+        if optimizer == LBFGS:
+            growth = replace(growth, **LBFGS_PLAN | LBFGS_PHASES["growth"])
+            if finetuning.epochs and parameters.get("leaf_model", "constant") == "constant":
+                finetuning = replace(finetuning, **LBFGS_PLAN | LBFGS_PHASES["finetuning"])
         return cls(
             growth=growth,
-            finetuning=_plan(
-                **common | {"steepness": _tuning_steepness(parameters, growth)},
-                epochs=parameters["finetune_epochs"],
-                learning_rate=rate,
-                # Linear leaves say more than a table could of what lies below upper levels.
-                upper_levels=None if parameters.get("leaf_model") == "linear" else parameters["upper_levels"],
-            ),
+            finetuning=finetuning,
             limits=GrowthLimits.of(parameters, n_rows),
             split=parameters["split"],
             grow=parameters["grow"],
@@ -233,7 +264,7 @@ class Spec:
             leaf_prior=parameters["leaf_prior"],
             image_shape=image_shape,
             shifts=parameters.get("max_shift", 0),
-            device=parameters["device"],
+            device="cpu" if optimizer == LBFGS else parameters["device"],
             n_jobs=parameters["n_jobs"],
             seed=seed,
             constraints=Constraints.of(parameters),
@@ -270,6 +301,26 @@ SAME_NAMES = (
     "mass_threshold",
 )
 """Parameters that a plan takes over as they are."""
+
+
+def resolve_optimizer(parameters: Mapping[str, Any], *, is_small_table: bool) -> str:
+    """Resolve ``optimizer="auto"``: L-BFGS for small tables and free hyperplanes, else Adam."""
+    optimizer: str = parameters.get("optimizer", ADAM)
+    shrinks_groups = bool(parameters["l1"] and parameters.get("feature_groups"))
+    if optimizer == LBFGS and shrinks_groups:
+        raise ValueError(
+            "`optimizer` must be 'auto' or 'adam' for l1 on a table with categories, whose features are penalised as "
+            "groups; got 'lbfgs'. Set l1=0."
+        )
+    if optimizer != "auto":
+        return optimizer
+    is_linear = parameters["split"] == "oblique" or (
+        parameters["split"] == "axis" and parameters["grow"] not in ("greedy", "balanced")
+    )
+    is_plain = not (parameters["spatial_penalty"] or parameters.get("max_shift") or parameters.get("sign_cst"))
+    is_plain &= not shrinks_groups
+    is_likelihood = parameters["algorithm"] == "likelihood" and parameters["device"] in ("auto", "cpu")
+    return LBFGS if is_small_table and is_linear and is_plain and is_likelihood else ADAM
 
 
 def _leaf_penalty(parameters: Mapping[str, Any], mean_weight: float) -> float | None:

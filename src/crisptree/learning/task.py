@@ -18,9 +18,13 @@ from crisptree.inference import CrispTree
 from crisptree.inference.statistics import SomeTree, SufficientStatistics, record_ranges, sum_statistics
 from crisptree.learning.history import EpochCallback, StoppableCallback
 from crisptree.learning.samples import Samples
-from crisptree.targets import Target
+from crisptree.native import training
+from crisptree.targets import Classes, Gaussians, Target
 
 Result = TypeVar("Result")
+
+MAX_COLUMNS_OF_SMALL_TABLE, MAX_VALUES_OF_SMALL_TABLE = 256, 2**22
+"""Correlations of more columns take longer to factorise than they save; more values train faster in mini-batches."""
 
 SMALLEST_WEIGHT = 1e-30
 """Weights are taken relative to their mean; a lighter row would have none left in single precision."""
@@ -133,6 +137,14 @@ class TrainingTask:
     def is_sparse(self) -> bool:
         """Whether only values that are not zero are kept; such rows train on the CPU."""
         return isinstance(self.training.X, SparseRows)
+
+    @property
+    def is_small_table(self) -> bool:
+        """True for dense rows that full-batch optimisation takes: few values, and few columns that may correlate."""
+        X = self.training.X
+        if not isinstance(X, np.ndarray) or type(self.target) not in (Classes, Gaussians) or training is None:
+            return False
+        return X.shape[1] <= MAX_COLUMNS_OF_SMALL_TABLE and X.size <= MAX_VALUES_OF_SMALL_TABLE
 
     @cached_property
     def input_norm(self) -> float:

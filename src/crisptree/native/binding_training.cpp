@@ -425,6 +425,53 @@ class Trainer {
   std::vector<T> desks_;
 };
 
+// Trees of one structure on rows of their own; weights, biases, leaf tables and counts are written in place.
+template <class T>
+Minimum minimize(Array<const T, 2> x, std::optional<Numbers<1>> index, std::optional<Numbers<1>> label, std::optional<Array<const double, 2>> y, Array<const T, 1> sample_weight,
+                 Numbers<1> order, Numbers<1> begin, Numbers<1> end, Children left, Children right, Array<T, 2> weight, Array<T, 1> bias,
+                 Array<T, 2> leaves, Doubles share, std::optional<Array<const bool, 2>> zeros, Array<double, 2> counts, double steepness, double noise,
+                 double l1, double l2, double prior, int max_iterations, double tolerance, int n_threads) {
+  const int64_t n = static_cast<int64_t>(sample_weight.shape(0)), p = static_cast<int64_t>(x.shape(1)), n_trees = static_cast<int64_t>(begin.shape(0));
+  const int64_t n_splits = static_cast<int64_t>(left.shape(0)), n_leaves = n_splits + 1;
+  must(kernel<T>().minimize != nullptr, "this compiler has built no L-BFGS");
+  must(n_trees > 0 && n_splits > 0 && n > 0 && p > 0 && static_cast<int64_t>(end.shape(0)) == n_trees, "every tree must have rows and splits");
+  must(static_cast<int64_t>(index ? index->shape(0) : x.shape(0)) == n, "features of every row");
+  for (int64_t i = 0; index && i < n; ++i) must(index->data()[i] >= 0 && index->data()[i] < static_cast<int64_t>(x.shape(0)), "a row must exist");
+  must(label.has_value() != y.has_value(), "labels or numbers per row");
+  must(static_cast<int64_t>(label ? label->shape(0) : y->shape(0)) == n && static_cast<int64_t>(sample_weight.shape(0)) == n, "one y and one weight per row");
+  must(static_cast<int64_t>(weight.shape(0)) == n_trees * n_splits && static_cast<int64_t>(weight.shape(1)) == p &&
+           bias.shape(0) == weight.shape(0) && share.shape(0) == weight.shape(0),
+       "one hyperplane and one share per split");
+  must(!zeros || (zeros->shape(0) == weight.shape(0) && zeros->shape(1) == weight.shape(1)), "what stays zero must have the shape of the weights");
+  must(static_cast<int64_t>(leaves.shape(0)) == n_leaves && static_cast<int64_t>(counts.shape(0)) == n_leaves &&
+           static_cast<int64_t>(leaves.shape(1)) % n_trees == 0 && static_cast<int64_t>(counts.shape(1)) % n_trees == 0,
+       "one table and its counts per leaf");
+  const int64_t n_values = static_cast<int64_t>(leaves.shape(1)) / n_trees, n_statistics = static_cast<int64_t>(counts.shape(1)) / n_trees;
+  const int64_t n_outputs = y ? static_cast<int64_t>(y->shape(1)) : 0;
+  must(label ? n_statistics == n_values : n_values == 2 * n_outputs && n_statistics == 2 * n_outputs + 1, "tables and counts must fit y");
+  if (label) {
+    for (int64_t i = 0; i < n; ++i) must(label->data()[i] >= 0 && label->data()[i] < n_values, "a label must be a class");
+  }
+  for (int64_t i = 0; i < static_cast<int64_t>(order.shape(0)); ++i) must(order.data()[i] >= 0 && order.data()[i] < n, "a row must exist");
+  for (int64_t tree = 0; tree < n_trees; ++tree) {
+    must(begin.data()[tree] >= 0 && begin.data()[tree] < end.data()[tree] && end.data()[tree] <= static_cast<int64_t>(order.shape(0)), "every tree must have rows");
+  }
+  must(right.shape(0) == left.shape(0), "one child on each side of a split");
+  check_children(left, right, left.shape(0));
+  for (int64_t i = 0; i < n_splits; ++i) {
+    for (const int32_t child : {left.data()[i], right.data()[i]}) must(child >= 0 || ~child < n_leaves, "a leaf must exist");
+  }
+  must_be_aligned(x, sample_weight, order, begin, end, left, right, weight, bias, leaves, share, counts);
+  must_be_threads(n_threads);
+  const TreeBatch<T> batch = {x.data(), p, index ? index->data() : nullptr, label ? label->data() : nullptr, y ? y->data() : nullptr, n_outputs, sample_weight.data(), order.data(),
+                              begin.data(), end.data(), n_trees, left.data(), right.data(), n_splits, weight.data(), bias.data(), leaves.data(), n_values,
+                              share.data(), zeros ? zeros->data() : nullptr, counts.data(), n_statistics};
+  const Objective objective = {steepness, noise, l1, l2, prior, max_iterations, tolerance};
+  nb::gil_scoped_release released;
+  Pool pool(n_threads);
+  return kernel<T>().minimize(batch, objective, pool);
+}
+
 template <class T>
 void bind(nb::module_& m, const char* rows, const char* trainer) {
   nb::class_<Source<T>>(m, rows)
@@ -449,6 +496,7 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
       .def("collect", &Trainer<T>::collect, nb::arg().none(), nb::arg().none(), nb::arg())
       .def("forget", &Trainer<T>::forget)
       .def("move", &Trainer<T>::move);
+  m.def("minimize", &minimize<T>);
 }
 
 void check_labels(const Numbers<1>& y, int64_t n_classes) {
@@ -510,6 +558,10 @@ NB_MODULE(_training, m) {
       .def_ro("log_likelihood", &Result::log_likelihood)
       .def_ro("weight", &Result::weight)
       .def_ro("pairs", &Result::pairs);
+  nb::class_<Minimum>(m, "Minimum")
+      .def_ro("log_likelihood", &Minimum::log_likelihood)
+      .def_ro("weight", &Minimum::weight)
+      .def_ro("evaluations", &Minimum::evaluations);
   m.def("descend", &descend_lines);
   m.def("best_thresholds", &best_thresholds);
   bind<float>(m, "SingleRows", "SingleTrainer");

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "lbfgs.h"
 #include "pool.h"
 #include "windows.h"
 
@@ -239,6 +240,9 @@ struct TrainingKernel {
 
   // Copies of those rows, one after the other.
   void (*gather)(const Rows<T>&, const int64_t* numbers, int64_t n, T* copies, Pool& pool);
+
+  // Full-batch L-BFGS on trees; null where the compiler has no vector types.
+  Minimum (*minimize)(const TreeBatch<T>&, const Objective&, Pool& pool);
 };
 
 struct TrainingKernels {

@@ -25,7 +25,7 @@ from crisptree.parameters.rules import (
     whole_numbers,
     word_or,
 )
-from crisptree.parameters.training import REGRESSION_BASELINES, TrainingOptions
+from crisptree.parameters.training import ADAM_OPTIONS, REGRESSION_BASELINES, TrainingOptions
 
 MAX_STAGES = 8
 MAX_TREES = 10_000
@@ -227,6 +227,8 @@ class TreeParameters(Declared):
     def training_parameters(self) -> dict[str, Any]:
         """Return ``flat_parameters`` with what the estimator fixes in place."""
         values = self.flat_parameters() | self.FIXED
+        if values["optimizer"] == "auto" and sets_adam_options(values):
+            values["optimizer"] = "adam"
         for name, value in self.AUTO.items():
             if isinstance(values[name], str) and values[name] == "auto":
                 values[name] = value
@@ -236,6 +238,13 @@ class TreeParameters(Declared):
     def from_flat(cls, **values: Any) -> Self:
         """Make an estimator of parameters and training options by their own names, as model files have them."""
         return cls(**nest_parameters(values))
+
+
+def sets_adam_options(values: Mapping[str, Any]) -> bool:
+    """Return True if an option of Adam's schedule differs from its default; no finetuning at all is none of them."""
+    defaults = {name: TrainingOptions.PARAMETERS[name].default for name in ADAM_OPTIONS}
+    changed = {name for name, default in defaults.items() if values[name] is not default and values[name] != default}
+    return bool(changed - ({"finetune_epochs"} if values["finetune_epochs"] == 0 else set()))
 
 
 def nest_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -410,6 +419,7 @@ class PixelParameters(TreeParameters):
     TRAINING_RULES: ClassVar[dict[str, Rule]] = {
         "algorithm": one_of("em", "alternating", "likelihood"),
         "grow": one_of("greedy", "balanced"),
+        "optimizer": one_of("auto", "adam"),
         "nu": Rule(lambda value: value is None, "None for pixels"),
         "max_shift": Rule(lambda value: is_whole(value) and value == 0, "0 for pixels, whose windows overlap"),
     }
@@ -492,6 +502,7 @@ class PixelRegressorParameters(PixelParameters):
 PAPER: dict[str, Any] = {
     "split": "oblique",
     "algorithm": "em",
+    "optimizer": "adam",
     "grow": "greedy",
     "max_depth": 8,
     "epochs": 50,

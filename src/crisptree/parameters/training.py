@@ -9,6 +9,23 @@ from crisptree.parameters.declaration import Declared, declare_parameters, param
 from crisptree.parameters.rules import Rule, number, one_of, rows_or_fraction, true_or_false, whole, word_or
 
 BASELINES = ("axis_aligned", "random", "oc1", "co2")
+ADAM_OPTIONS = (
+    "epochs",
+    "finetune_epochs",
+    "min_updates",
+    "learning_rate",
+    "learning_rate_decay",
+    "batch_size",
+    "steepness",
+    "steepness_step",
+    "annealing",
+    "finetune_steepness",
+    "mass_threshold",
+    "upper_levels",
+    "early_stopping",
+)
+"""Options that only Adam has; setting one of them resolves ``optimizer="auto"`` to it."""
+
 REGRESSION_BASELINES = ("axis_aligned", "random", "oc1")
 """CO2 bounds a loss of classes."""
 
@@ -52,11 +69,25 @@ class TrainingOptions(Declared):
         keep their features while finetuning trains them jointly.""",
         rule=one_of("greedy", "balanced", *BASELINES),
     )
-    epochs: int = parameter(default=20, kind="int", doc="Epochs of every stump.", rule=whole(1), flag="--epochs")
+    optimizer: str = parameter(
+        default="auto",
+        kind='{"auto", "lbfgs", "adam"}',
+        doc="""Optimiser of splits and leaves. "lbfgs" is full-batch L-BFGS for dense rows, hyperplanes and
+        ``algorithm="likelihood"``; it needs a fraction of Adam's time on small tables. "adam" takes
+        mini-batches, and always finetunes linear leaves. "auto" is L-BFGS up to 256 features and 4
+        million values, unless an option of Adam's schedule is set, such as ``epochs``,
+        ``learning_rate``, ``batch_size``, ``steepness`` or ``early_stopping``.""",
+        rule=one_of("auto", "lbfgs", "adam"),
+        flag="--optimizer",
+        before="adam",
+    )
+    epochs: int = parameter(
+        default=20, kind="int", doc="Epochs of every stump with Adam.", rule=whole(1), flag="--epochs"
+    )
     finetune_epochs: int = parameter(
         default=40,
         kind="int",
-        doc="Epochs of the joint finetuning of the whole tree. 0 keeps the greedy tree.",
+        doc="Epochs of the joint finetuning of the whole tree with Adam. 0 keeps the greedy tree.",
         rule=whole(0, remark=" (0 keeps the greedy tree)"),
         flag="--finetune-epochs",
     )

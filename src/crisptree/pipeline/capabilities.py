@@ -28,6 +28,7 @@ def values(*allowed: Any) -> Rule:
 HYPERPLANES = values("auto", "oblique")
 LINEAR = values("auto", "oblique", "axis")
 STEPS = values("em", "alternating", "likelihood")
+MINI_BATCHES = values("auto", "adam")
 GRADIENT_GROWTH = values("greedy", "balanced")
 NONE, ZERO, FALSE = values(None), values(0), values(False)
 EMPTY = Rule(lambda value: not value, "None")
@@ -108,6 +109,21 @@ CAPABILITIES = (
         "It bounds the hard loss of hyperplanes on rows as they are, without a steepness.",
     ),
     Capability(
+        "`optimizer='lbfgs'`",
+        "optimizer='lbfgs'",
+        lambda v: v["optimizer"] == "lbfgs",
+        {
+            "split": HYPERPLANES,
+            "algorithm": values("likelihood"),
+            "spatial_penalty": ZERO,
+            "max_shift": ZERO,
+            "sign_cst": EMPTY,
+            "early_stopping": FALSE,
+            "device": values("auto", "cpu"),
+        },
+        "It minimises the likelihood of hyperplanes over full batches, on the CPU. Take optimizer='adam'.",
+    ),
+    Capability(
         "constraints (`sign_cst`, `max_features_per_split`, `interaction_cst`)",
         "`sign_cst`, `max_features_per_split` and `interaction_cst`",
         are_constrained,
@@ -169,6 +185,7 @@ CAPABILITIES = (
             "leaf_model": values("constant"),
             "image_shape": NONE,
             "device": values("auto", "cpu"),
+            "optimizer": MINI_BATCHES,
             "categorical_features": values("auto", None),
         },
         "Give X.toarray() where that fits into memory, or fewer features, such as those of a TruncatedSVD.",
@@ -182,6 +199,7 @@ CAPABILITIES = (
             "grow": values("greedy"),
             "algorithm": values("likelihood"),
             "max_leaf_nodes": NONE,
+            "optimizer": MINI_BATCHES,
             "leaf_model": values("constant"),
             "max_shift": ZERO,
             "image_shape": NONE,
@@ -205,6 +223,7 @@ CAPABILITIES = (
             "split": HYPERPLANES,
             "grow": values("greedy"),
             "algorithm": values("likelihood", "em", "alternating"),
+            "optimizer": MINI_BATCHES,
             "leaf_model": values("constant"),
             "max_shift": ZERO,
             "warm_start": FALSE,

@@ -107,7 +107,7 @@ def simplify_tree(
     plain = shrink(_scaled(before), None, prior)
     lowest = None if tolerance is None else _score(plain, held_out, n_jobs) - tolerance
     values = apply_selected(parameters, selected, data.image_shape)
-    values |= {"finetune_epochs": epochs, "grow": "keep", "upper_levels": None}
+    values |= {"finetune_epochs": epochs, "grow": "keep", "upper_levels": None, "optimizer": "adam"}
     problem = TrainingTask(data.part, before.statistics.scaling, data.target)
     spec = replace(spec_of(values, problem, data.image_shape, seed), algorithm="em", patience=None)
     with recording(values["verbose"], values["callbacks"]) as recorder:
@@ -152,7 +152,7 @@ def update_fitted_tree(
     values = apply_selected(parameters, selected, data.image_shape, is_sparse=isinstance(data.X, SparseRows))
     if grow:
         values["max_depth"] = parameters["max_depth"]  # a smaller depth was selected for the first rows
-    values |= {"grow": "keep", "early_stopping": False}
+    values |= {"grow": "keep", "early_stopping": False, "optimizer": "adam"}
     problem = TrainingTask(data.part, earlier.statistics.scaling, data.target)
     spec = spec_of(values, problem, data.image_shape, draw_seed(parameters["random_state"]))
     with recording(values["verbose"], values["callbacks"]) as recorder:

@@ -303,6 +303,7 @@ def spec_of(
         "input_norm": problem.input_norm,
         "mean_weight": problem.mean_weight,
         "n_rows": problem.n_rows,
+        "is_small_table": problem.is_small_table,
     }
     return Spec.of(parameters, **rows, image_shape=image_shape, seed=seed)
 

@@ -15,8 +15,9 @@ from crisptree.inference.pruning import select_strength, shrink, truncate
 from crisptree.inference.routing import CrispForest
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.linear_leaves import best_penalty, with_models
-from crisptree.learning.options import Spec
+from crisptree.learning.options import LBFGS, Spec
 from crisptree.learning.task import RowSet, TrainingTask
+from crisptree.persistence.checkpoints import current
 from crisptree.selection.candidates import (
     CART_OF_MIXTURES,
     FOREST_ROUNDS,
@@ -36,6 +37,7 @@ from crisptree.selection.trials import (
     select_simplest,
 )
 from crisptree.targets import Target
+from crisptree.threads import n_threads, workers
 
 if TYPE_CHECKING:
     from crisptree.selection.search import CandidateSearch
@@ -96,7 +98,7 @@ class TreeEvaluator(Evaluator):
 
     def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> list[Trial]:
         """Train a tree on every fold; CART's thresholds are found once and truncated at every depth."""
-        trees = [_as_flat(fit_tree(spec, fold.problem).tree) for fold in folds]
+        trees = self._fit_folds(spec, folds)
         if values.get("finetune_epochs") != 0:
             return [self._score_postprocessed(values, trees, folds)]
         depths = range(1, max(tree.structure.depth for tree in trees) + 1)
@@ -104,6 +106,14 @@ class TreeEvaluator(Evaluator):
             self._score_postprocessed(values | {"max_depth": depth}, [truncate(tree, depth) for tree in trees], folds)
             for depth in depths
         ]
+
+    def _fit_folds(self, spec: Spec, folds: Sequence[Fold]) -> list[FlatTree]:
+        """Fit one tree per fold; L-BFGS trains several folds at once, and the same trees on any number of threads."""
+        is_parallel = spec.growth.optimizer == LBFGS and current() is None
+        n_workers = min(len(folds), n_threads(self.n_jobs)) if is_parallel else 1
+        spec = spec if n_workers == 1 else replace(spec, n_jobs=1)
+        with workers(n_workers) as each_of:
+            return list(each_of(lambda fold: _as_flat(fit_tree(spec, fold.problem).tree), folds))
 
     def _score_postprocessed(self, values: dict[str, Any], trees: Sequence[FlatTree], folds: Sequence[Fold]) -> Trial:
         """Score regression trees as the fit would leave them: postprocessing may repair leaves that are too small."""

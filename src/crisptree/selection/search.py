@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.learning.options import Plan, Spec
+from crisptree.learning.options import ADAM, LBFGS, Plan, Spec
 from crisptree.learning.task import TrainingTask
 from crisptree.selection.candidates import FIRST_DEPTH, IMAGE_ROUNDS
 from crisptree.selection.evaluators import Evaluator
@@ -92,6 +92,8 @@ def resolve(
     listen : callable
         Context of a selection; provides a function that is called after every trial.
     """
+    if parameters.get("optimizer") == "auto" and not problem.is_small_table:
+        parameters = dict(parameters) | {"optimizer": ADAM}  # trials are trained as the fit will be
     selected, trials = dict(previous or {}), list[Trial]()
     if previous is None and is_unresolved(parameters) and has_candidates(parameters):
         rows = problem if load_rows is None else load_rows()
@@ -185,6 +187,12 @@ class CandidateSearch:
         return find_best(self.compared)
 
     @property
+    def uses_lbfgs(self) -> bool:
+        """True if hyperplanes are trained by L-BFGS, which has a schedule of its own."""
+        values = {"max_depth": self.max_depth, "split": "oblique", "l1": 0.0}
+        return self.make_spec(values, self.folds[0].problem).growth.optimizer == LBFGS
+
+    @property
     def first_depth(self) -> int | None:
         """Depth at which noise levels are compared: less than the full one only for regression trees on tables."""
         if not self.target.is_regression or self.image_shape is not None or self.evaluator.is_ensemble:
@@ -211,6 +219,7 @@ class CandidateSearch:
             n_rows=problem.n_rows,
             image_shape=self.image_shape,
             seed=self.seed,
+            is_small_table=problem.is_small_table,
         )
         # A hyperplane with a feature for every row can separate all rows, and does so the more the longer it trains.
         is_separable = self.is_sparse and problem.training.X.shape[1] > problem.n_rows
@@ -227,6 +236,8 @@ def shorten_training(spec: Spec, fraction: float) -> Spec:
 
 def shorten_phase(plan: Plan, fraction: float) -> Plan:
     """The same for one phase."""
+    if plan.optimizer == LBFGS:
+        return plan
     epochs = max(min(plan.epochs, 2), round(plan.epochs * fraction))
     factor = plan.epochs / max(epochs, 1)
     step = plan.steepness_step * factor if plan.annealing == "linear" else (1 + plan.steepness_step) ** factor - 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -61,6 +61,8 @@ class BatchedTask(TrainingTask):
 
     totals: Totals
     chunks: Chunks
+
+    is_small_table: ClassVar[bool] = False
 
     @property
     def n_rows(self) -> int:

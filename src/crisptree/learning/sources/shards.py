@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -47,6 +47,8 @@ class ShardedTask(TrainingTask):
     total_rows: int
     row_weight: float
     sample: RowSet | None
+
+    is_small_table: ClassVar[bool] = False
 
     @property
     def n_rows(self) -> int:
