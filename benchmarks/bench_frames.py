@@ -1,6 +1,6 @@
 """Prediction from a DataFrame against the same values as an array plus the conversion by pandas.
 
-    OMP_NUM_THREADS=1 python benchmarks/bench_tables.py
+    OMP_NUM_THREADS=1 python benchmarks/bench_frames.py
 
 10,000 rows of 20 columns: ten of numbers, of which three have holes, two of booleans, eight of text. Both sides predict
 the same classes; the times are medians of many rounds, taken in turn, in one thread. The last column is the range of

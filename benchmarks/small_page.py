@@ -1,0 +1,227 @@
+"""The page docs/results/small-tables.md from the records of bench_small.py."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from benchmarks.real_tables import CLASSIFICATION, TASKS
+from benchmarks.timing import table
+
+Record = Mapping[str, Any]
+
+FIT, SPEED = "fit", "speed"
+KEYS = ("kind", "task", "table", "model", "n_jobs", "seed")
+"""The fields that identify a record: a fit to a real table, or the median of single fits of known size."""
+
+TREE, CART, LINEAR, REFERENCE = "tree", "cart", "linear", "random_forest"
+MARGIN = 1.0
+"""Points of accuracy or of R² × 100 by which the tree may be below the better of tuned CART and linear model."""
+
+
+class Fits:
+    """Records of one task, restricted to the tables that all models were fitted to with all seeds.
+
+    ``missing`` lists the tables that are left out.
+    """
+
+    def __init__(self, records: Sequence[Record], task: str, models: Sequence[str], seeds: Sequence[int]) -> None:
+        self.task, self.models, self.seeds = task, models, seeds
+        self.score = "accuracy" if task == CLASSIFICATION else "r2"
+        self.cells = {(one["table"], one["model"], one["seed"]): one for one in records if one["task"] == task}
+        names = sorted({name for name, _, _ in self.cells})
+        is_complete = {
+            name: all((name, model, seed) in self.cells for model in models for seed in seeds) for name in names
+        }
+        self.tables = [name for name in names if is_complete[name]]
+        self.missing = [name for name in names if not is_complete[name]]
+
+    def values(self, model: str, field: str) -> np.ndarray:
+        """A field of a model's records.  (n_tables, n_seeds)"""
+        return np.array([[self.cells[name, model, seed][field] for seed in self.seeds] for name in self.tables])
+
+    def points(self, model: str) -> np.ndarray:
+        """Accuracy in percent, or R² × 100.  (n_tables, n_seeds)"""
+        return 100 * self.values(model, self.score)
+
+
+def render_page(fits: Sequence[Record], speed: Sequence[Record], titles: Mapping[str, str]) -> str:
+    """Render the page.
+
+    Parameters
+    ----------
+    fits, speed : sequence of dict
+        Records of fits to tables and of single fits.
+    titles : dict
+        Title of every model, in the order of the page's rows.
+    """
+    models = [name for name in titles if any(one["model"] == name for one in fits)]
+    seeds = sorted({one["seed"] for one in fits})
+    of_tasks = [Fits(fits, task, models, seeds) for task in TASKS]
+    by_task = [one for one in of_tasks if one.tables]
+    parts = ["# Small tables: scores and fit times of the defaults\n", describe_answer(by_task)]
+    parts += [
+        f"## {one.task.capitalize()}, {len(one.tables)} tables\n\n{render_models(one, titles)}" for one in by_task
+    ]
+    parts += [render_deficits(by_task, titles)] if can_compare(by_task) else []
+    parts += [f"## Single fits of known size\n\n{render_speed(speed, titles)}"] if speed else []
+    parts += [describe_protocol(fits, speed, of_tasks, seeds)]
+    return "\n".join(parts)
+
+
+def describe_answer(by_task: Sequence[Fits]) -> str:
+    """Answer in one sentence: mean score and median fit time of the default tree, beside those of a random forest."""
+    by_task = [fits for fits in by_task if TREE in fits.models]
+    if not by_task:
+        return "The default tree has no records for these tables.\n"
+    clauses = []
+    for fits in by_task:
+        unit = "an accuracy of {:.1f} %" if fits.task == CLASSIFICATION else "an R² × 100 of {:.1f}"
+        scores = {model: fits.points(model).mean() for model in fits.models}
+        times = {model: show_seconds(np.median(fits.values(model, "seconds"))) for model in fits.models}
+        clause = f"{unit.format(scores[TREE])} in the mean of {len(fits.tables)} {fits.task} tables"
+        clause += f" at a median of {times[TREE]} a fit"
+        beside = f" (random forest: {scores[REFERENCE]:.1f}, {times[REFERENCE]})" if REFERENCE in scores else ""
+        clauses.append(clause + beside)
+    text = f"A default crisp tree has {' and '.join(clauses)}"
+    if can_compare(by_task):
+        count = f"{len(find_deficits(by_task))} of {sum(len(fits.tables) for fits in by_task)} tables"
+        text += f"; on {count} it is more than {MARGIN:g} point below the better of tuned CART and a tuned linear model"
+    return wrap(f"{text}.")
+
+
+def can_compare(by_task: Sequence[Fits]) -> bool:
+    """Return True if there are fits of the tree, of CART and of the linear model."""
+    return bool(by_task) and {TREE, CART, LINEAR} <= set(by_task[0].models)
+
+
+def render_models(fits: Fits, titles: Mapping[str, str]) -> str:
+    """Mean scores ± standard deviation over seeds, and fit times, of every model."""
+    head = ["model", "accuracy, %", "log loss"] if fits.task == CLASSIFICATION else ["model", "R² × 100"]
+    head += ["median fit", "worst fit", "median over random forest"]
+    reference = np.median(fits.values(REFERENCE, "seconds")) if REFERENCE in fits.models else np.nan
+    rows = []
+    for model in fits.models:
+        seconds = fits.values(model, "seconds")
+        worst = fits.tables[int(seconds.max(axis=1).argmax())]
+        scores = [show_mean(fits.points(model), 1)]
+        scores += [show_mean(fits.values(model, "log_loss"), 3)] if fits.task == CLASSIFICATION else []
+        times = [show_seconds(np.median(seconds)), f"{show_seconds(seconds.max())} ({worst})"]
+        rows.append([titles[model], *scores, *times, show_ratio(np.median(seconds) / reference)])
+    return table(head, rows)
+
+
+def find_deficits(by_task: Sequence[Fits]) -> list[tuple[str, list[float]]]:
+    """Tables with the points of tree, CART and linear model, where the tree is below the better by ``MARGIN``."""
+    found = []
+    for fits in by_task:
+        means = np.stack([fits.points(model).mean(axis=1) for model in (TREE, CART, LINEAR)], axis=1)
+        behind = means[:, 0] < means[:, 1:].max(axis=1) - MARGIN
+        found += [(name, means[row].tolist()) for row, name in enumerate(fits.tables) if behind[row]]
+    return found
+
+
+def render_deficits(by_task: Sequence[Fits], titles: Mapping[str, str]) -> str:
+    """The section of the tables where the default tree loses to a model that it could represent."""
+    head = ["table", *(titles[model] for model in (TREE, CART, LINEAR)), "difference"]
+    rows = [
+        [name, *(f"{value:.1f}" for value in means), f"{means[0] - max(means[1:]):+.1f}"]
+        for name, means in find_deficits(by_task)
+    ]
+    title = f"## Tables where the tree is more than {MARGIN:g} point below the better of CART and linear model\n\n"
+    return title + (table(head, rows) if rows else "None.\n")
+
+
+def render_speed(records: Sequence[Record], titles: Mapping[str, str]) -> str:
+    """Medians of single fits, n_jobs=2 over n_jobs=1, and the ratio to peers that took turns with them."""
+    rows: dict[tuple[str, str], dict[tuple[str, int], float]] = {}
+    for one in records:
+        rows.setdefault((one["table"], one["task"]), {})[one["model"], one["n_jobs"]] = one["seconds"]
+    peers = (REFERENCE, CART)
+    lines = []
+    for (title, task), seconds in rows.items():
+        own = {n_jobs: value for (model, n_jobs), value in seconds.items() if model not in peers}
+        over = [show_ratio(own[1] / seconds[peer, 1]) if (peer, 1) in seconds else "—" for peer in peers]
+        scaling = show_ratio(own[2] / own[1]) if 2 in own else "—"
+        lines.append([f"{title}, {task}", show_seconds(own[1]), scaling, *over])
+    return table(["fit", "n_jobs=1", "n_jobs=2 over n_jobs=1", *(f"over {titles[peer]}" for peer in peers)], lines)
+
+
+def describe_protocol(
+    fits: Sequence[Record], speed: Sequence[Record], by_task: Sequence[Fits], seeds: Sequence[int]
+) -> str:
+    """Describe how the figures were made: protocol, tables, machine and versions."""
+    n_jobs = sorted({one["n_jobs"] for one in fits})
+    paragraphs = [PROTOCOL.format(seeds=join(seeds), n_jobs=join(n_jobs))]
+    load = [one["seconds"] / one["cpu_seconds"] for one in fits if one["cpu_seconds"]]
+    if load and n_jobs == [1]:
+        paragraphs[0] += f" Wall-clock over processor time, median of all fits: {np.median(load):.2f}."
+    for one in by_task:
+        shapes = {name: f"{cell['rows']:,} × {cell['columns']}" for (name, _, _), cell in one.cells.items()}
+        if one.tables:
+            names = join(f"{name} ({shapes[name]})" for name in one.tables)
+            paragraphs.append(f"{one.task.capitalize()} tables (rows × columns): {names}.")
+        if one.missing:
+            paragraphs.append(
+                f"{one.task.capitalize()} tables without records of all models and seeds: {join(one.missing)}."
+            )
+    records = [*fits, *speed]
+    versions = sorted({f"{name} {version}" for one in records for name, version in one["versions"].items()})
+    cpus, commits = (sorted({one[field] for one in records}) for field in ("cpu", "commit"))
+    paragraphs.append(f"Processor: {join(cpus)}. Versions: {join(versions)}. Commit: {join(commits)}.")
+    return "\n".join([COMMAND, *map(wrap, paragraphs)])
+
+
+COMMAND = """## Protocol
+
+    CRISPTREE_DATA=/folder/of/data make bench-small
+"""
+
+PROTOCOL = """Each seed (here {seeds}) splits the rows of a table 75 / 25, stratified for classification, and is the
+`random_state` of the models. Crisp models have their defaults, train on the CPU and predict with hard routing. CART
+selects `ccp_alpha`, `min_samples_leaf` and `max_depth` by 5-fold cross-validation over a fixed grid. The linear model
+is logistic or ridge regression on standardised columns, its penalty selected by 5-fold cross-validation. The others
+have their defaults. Scores are means over tables of the score on test rows, ± the standard deviation over seeds; the
+log loss clips probabilities of 0 as scikit-learn's does. Times are wall-clock seconds of `fit`, selection included,
+over all tables and seeds; all models of a table are fitted one after the other in one process with n_jobs={n_jobs}.
+Single fits are medians of fits that take turns."""
+
+
+def join(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values))
+
+
+def wrap(paragraph: str) -> str:
+    """Wrap a paragraph at the width of the documentation."""
+    return textwrap.fill(" ".join(paragraph.split()), 100, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def show_mean(values: np.ndarray, digits: int) -> str:
+    """Mean over tables and seeds, ± the standard deviation over seeds of the mean over tables.
+
+    Examples
+    --------
+    >>> show_mean(np.array([[80.0, 82.0], [90.0, 90.0]]), 1)
+    '85.5 ± 0.7'
+    """
+    by_seed = values.mean(axis=0)
+    spread = f" ± {by_seed.std(ddof=1):.{digits}f}" if len(by_seed) > 1 else ""
+    return f"{by_seed.mean():.{digits}f}{spread}"
+
+
+def show_seconds(value: float) -> str:
+    """Seconds with two significant digits.
+
+    Examples
+    --------
+    >>> show_seconds(0.01234), show_seconds(2.345), show_seconds(123.4)
+    ('0.012 s', '2.3 s', '123 s')
+    """
+    return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s"
+
+
+def show_ratio(value: float) -> str:
+    """A ratio with two significant digits; a dash where there is none."""
+    return "—" if np.isnan(value) else f"{value:.0f}" if value >= 10 else f"{value:.2g}"
