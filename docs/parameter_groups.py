@@ -22,6 +22,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *(
             "algorithm",
             "optimizer",
+            "n_init",
             "grow",
             "epochs",
             "finetune_epochs",

@@ -1,7 +1,5 @@
 """Model selection of regression trees and forests."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman3
@@ -11,12 +9,7 @@ from crisptree import CrispForestRegressor, CrispTreeRegressor
 from crisptree.data.rows import learn_scaling
 from crisptree.learning.linear_leaves import PENALTIES, best_penalty
 from crisptree.learning.task import RowSet, TrainingTask
-from crisptree.selection import candidates
-from crisptree.selection.candidates import try_finalists
-from crisptree.selection.evaluators import EnsemblePredictions, TreeEvaluator
-from crisptree.selection.folds import make_folds
-from crisptree.selection.search import CandidateSearch
-from crisptree.selection.trials import Trial
+from crisptree.selection.evaluators import EnsemblePredictions
 from crisptree.targets import Gaussians
 from tests.estimators.forests import QUICK, regressor
 from tests.toys import plain_regressor
@@ -97,97 +90,25 @@ def test_a_forest_of_numbers_tries_the_sharp_mixture_and_the_best_one():
     assert forest.best_params_ == (best if beyond_chance else sharp).values
 
 
-def problem():
-    scaled = (y - y.mean()) / y.std()
-    part = RowSet(X.astype(np.float32), scaled[:, None], np.ones(len(y)))
-    return TrainingTask(part, learn_scaling(part.X, part.weight, "feature", 1), Gaussians(1))
+def test_linear_leaves_are_selected_where_y_is_piecewise_linear():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 4))
+    numbers = 3 * np.abs(rows[:, 0] + rows[:, 1]) + 2 * rows[:, 2] + 0.1 * rng.normal(size=300)
+    model = CrispTreeRegressor(random_state=0).fit(rows, numbers)
+    assert model.best_params_["leaf_model"] == "linear"
+    assert 1 <= model.get_depth() <= 4
+    assert model.score(rows, numbers) > 0.9
+    constant = CrispTreeRegressor(leaf_model="constant", random_state=0).fit(rows, numbers)
+    assert all("leaf_model" not in trial.values for trial in constant.cv_results_)
 
 
-class RecordedEvaluator(TreeEvaluator):
-    """Gives known trials instead of training trees."""
-
-    def __init__(self, parameters, trial):
-        super().__init__(parameters)
-        self.trial = trial
-
-    def evaluate(self, values, spec, folds):
-        return [self.trial(values, len(folds))]
-
-
-def search_of(trial=None, **changes):
-    """A search of a regression tree in three folds."""
-    parameters = CrispTreeRegressor.from_flat(**changes).training_parameters()
-    search = CandidateSearch(parameters, problem(), RecordedEvaluator(parameters, trial), None, 0)
-    search.folds = make_folds(search.problem, 0, n_folds=3)
-    return search
-
-
-def run_round(search, candidates):
-    for values in candidates(search):
-        search.evaluate(search.complete(values))
-
-
-def test_close_families_are_tried_once_more_in_five_folds():
-    noise, even = np.random.default_rng(0).normal(size=len(y)), np.ones(len(y))
-    noise -= noise.mean()
-
-    def trial(score, **values):
-        return Trial({"max_depth": 8} | values, score + 2 * noise * values["l1"], even, 9.0, 9.0)
-
-    n_folds = []
-
-    def evaluate(values, n):
-        n_folds.append(n)
-        return trial(0.8 - values["l1"] - 0.01 * n, **values)
-
-    search = search_of(evaluate)
-    search.trials = [
-        trial(0.70, split="oblique", l1=0.0),
-        trial(0.71, split="oblique", l1=0.1),
-        trial(0.70, split="axis", l1=0.2),
-        trial(0.20, split="axis", l1=0.3, finetune_epochs=0),
-    ]
-    run_round(search, try_finalists)
-    assert sorted(one.values["l1"] for one in search.compared) == [0.0, 0.1, 0.2]
-    assert n_folds == [5, 5, 5]
-    assert search.best.values["l1"] == 0.0
-    assert search.best.score == pytest.approx(0.75)
-
-
-def test_thresholds_as_cart_finds_them_win_close_final_rounds():
-    search = search_of(shrinkage=0.0)
-    noise, even = np.random.default_rng(0).normal(size=len(y)), np.ones(len(y))
-    planes = Trial({"max_depth": 8, "split": "oblique"}, np.full(len(y), 0.7), even, 9.0, 9.0)
-    near, far = (
-        Trial({"max_depth": depth, "split": "axis", "finetune_epochs": 0}, lower + 0.3 * noise, even, 99.0, 99.0)
-        for depth, lower in ((7, 0.69 - 0.3 * noise.mean()), (8, 0.6))
-    )
-    for found, trials in ((near, [planes, near, far]), (planes, [planes, far])):
-        search.trials, search.n_preliminary = [far, *trials], 1
-        assert search.evaluator.select(search) == found.values
-    search.n_preliminary = 0
-    assert search.evaluator.select(search) == planes.values
-
-
-def test_a_family_that_is_far_ahead_is_not_tried_again():
-    search = search_of()
-    first = Trial({"max_depth": 8, "split": "oblique", "l1": 0.0}, np.full(len(y), 0.7), np.ones(len(y)), 9.0, 9.0)
-    search.trials = [first, replace(first, values=first.values | {"l1": 0.1}, row_scores=np.full(len(y), 0.6))]
-    run_round(search, try_finalists)
-    assert len(search.trials) == 2
-    assert search.best is first
-
-
-def test_only_regression_in_constant_leaves_on_few_rows_has_a_final_round(monkeypatch):
-    asked = []
-    monkeypatch.setattr(candidates, "find_finalists", lambda trials: asked.append(len(trials)) or [])
-    brief = {"epochs": 1, "finetune_epochs": 1, "min_updates": 2, "max_depth": 2, "random_state": 0}
-    rows, numbers = make_friedman3(520, random_state=0)
-    CrispTreeRegressor.from_flat(**brief).fit(rows, numbers)
-    assert len(asked) == 1
-    CrispTreeRegressor.from_flat(**brief, leaf_model="linear").fit(rows, numbers)
-    CrispTreeRegressor.from_flat(**brief).fit(X, y)
-    assert len(asked) == 1
+def test_a_linear_model_is_a_tree_of_one_leaf():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 5))
+    numbers = rows @ [1.0, -2.0, 0.5, 0.0, 0.0] + 0.3 * rng.normal(size=200)
+    model = CrispTreeRegressor(random_state=0).fit(rows, numbers)
+    assert model.best_params_["leaf_model"] == "linear"
+    assert model.score(rows, numbers) > 0.97
 
 
 def test_few_rows_draw_the_models_of_leaves_together():
@@ -204,6 +125,6 @@ def test_few_rows_draw_the_models_of_leaves_together():
             [tree], [TrainingTask(own, learn_scaling(rows, part.weight, "feature", 1), Gaussians(1))], [held], 1
         )
 
-    assert penalty(numbers) == PENALTIES[-1]
+    assert penalty(numbers) == PENALTIES["gaussians"][-1]
     side = crisptree.inference.route_rows(tree, rows) == 0
     assert penalty(np.where(side, 3 * rows[:, 2], -3 * rows[:, 2])) < 100.0

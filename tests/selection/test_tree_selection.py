@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from crisptree import CrispForestClassifier, CrispTreeClassifier
+from crisptree import CrispForestClassifier, CrispTreeClassifier, TrainingOptions
 from crisptree.learning.options import Plan
+from crisptree.selection import search
 from crisptree.selection.candidates import try_noise_levels
-from crisptree.selection.evaluators import TreeEvaluator
 from crisptree.selection.parameters import apply_selected, is_unresolved
 from crisptree.selection.search import shorten_phase
-from crisptree.selection.trials import Trial, select_simplest
+from crisptree.selection.trials import Trial, find_best, select_close
 from tests.toys import clouds
 
 QUICK = {"epochs": 5, "finetune_epochs": 10, "min_updates": 60, "random_state": 0, "device": "cpu", "n_jobs": 1}
@@ -118,10 +118,10 @@ def test_unresolved_parameters_fall_back():
     assert (values["split"], values["l1"], values["scale"]) == ("oblique", 0.0, "feature")
     assert apply_selected(parameters, {}, (8, 8))["scale"] == "global"
     thin = apply_selected(parameters, {"split": "axis", "max_depth": 3, "finetune_epochs": 0}, None)
-    assert (thin["grow"], thin["finetune_epochs"], thin["max_depth"]) == ("axis_aligned", 0, 3)
+    assert (thin["grow"], thin["finetune_epochs"], thin["max_depth"]) == ("cart", 0, 3)
 
 
-def test_the_simplest_trial_within_one_standard_error_of_the_best_is_selected():
+def test_close_trials_are_told_apart_by_their_log_loss():
     rng = np.random.default_rng(0)
     right = (rng.random(1000) < 0.9).astype(float)
     nearly = right.copy()
@@ -130,12 +130,70 @@ def test_the_simplest_trial_within_one_standard_error_of_the_best_is_selected():
     worse = right.copy()
     worse[:100] = 0
     even = np.ones(len(right))
-    trials = [
-        Trial({"a": 1}, right, even, 50.0, 9.0),
-        Trial({"a": 2}, nearly, even, 5.0, 3.0),
-        Trial({"a": 3}, worse, even, 1.0, 2.0),
+    best = Trial({"a": 1}, right, even, 50.0, 9.0, 0.4 * even)
+    close = Trial({"a": 2}, nearly, even, 5.0, 3.0, 0.2 * even)
+    far = Trial({"a": 3}, worse, even, 1.0, 2.0, 0.1 * even)
+    assert select_close([best, close, far]) is close
+    assert select_close([best, far]) is best
+    assert find_best([best, far]) is best
+    without = [Trial({"a": number}, scores, even, 1.0, 1.0) for number, scores in enumerate((nearly, right))]
+    assert select_close(without) is without[1]
+
+
+def two_lines(n=300, seed=0):
+    """Two planes that cross: two oblique splits, or many thresholds."""
+    X = np.random.default_rng(seed).normal(size=(n, 6))
+    return X, ((X[:, 0] + X[:, 1] > 0) ^ (X[:, 2] - X[:, 3] > 0)).astype(int)
+
+
+def test_small_tables_try_depths_leaf_models_and_thresholds():
+    X, y = two_lines()
+    model = CrispTreeClassifier(random_state=0).fit(X, y)
+    tried = [trial.values for trial in model.cv_results_]
+    assert {values["max_depth"] for values in tried if values["split"] == "axis"} >= {1, 2, 3, 4, 6}
+    assert len({values["max_depth"] for values in tried if values["split"] == "oblique"}) >= 3
+    assert any(values.get("leaf_model") == "linear" for values in tried)
+    assert {values["input_noise"] for values in tried} > {0.3, 0.7}
+    assert model.best_params_["split"] == "oblique"
+    assert model.score(*two_lines(600, seed=1)) > 0.85
+
+
+def test_a_given_depth_limits_those_that_are_tried():
+    X, y = two_lines()
+    model = CrispTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    assert max(trial.values["max_depth"] for trial in model.cv_results_) == 3
+    assert model.get_depth() <= 3
+
+
+def test_hyperplanes_far_behind_thresholds_are_not_tried_further():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, size=(600, 12)).astype(float)
+    y = ((X[:, 0] == 1) ^ (X[:, 1] == 2)).astype(int)
+    model = CrispTreeClassifier(random_state=0).fit(X, y)
+    assert model.best_params_["split"] == "axis"
+    assert not any(trial.values.get("l1") for trial in model.cv_results_)
+
+
+def test_the_best_of_several_starts_is_kept():
+    X, y = two_lines()
+    fixed = {"split": "oblique", "max_depth": 3, "input_noise": 0.1, "l1": 0.0, "shrinkage": 0.0, "random_state": 0}
+    scores = [
+        CrispTreeClassifier(**fixed, training=TrainingOptions(n_init=number)).fit(X, y).score(X, y)
+        for number in (1, 2, 6)
     ]
-    assert select_simplest(trials).values == {"a": 2}
+    assert scores == sorted(scores)
+    assert scores[-1] > scores[0]
+    same = CrispTreeClassifier(**fixed, n_jobs=2).fit(X, y)
+    alone = CrispTreeClassifier(**fixed, n_jobs=1).fit(X, y)
+    assert np.array_equal(same.tree_.weight, alone.tree_.weight)
+
+
+def test_selection_does_not_depend_on_the_number_of_threads():
+    X, y = two_lines(150)
+    one, two = (CrispTreeClassifier(random_state=0, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
+    assert one.best_params_ == two.best_params_
+    assert np.array_equal(one.tree_.weight, two.tree_.weight)
+    assert np.array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
 def test_thresholds_are_trained_together_and_stay_on_one_feature_each():
@@ -235,7 +293,7 @@ def try_low_learning_rate(search):
 
 
 def test_a_candidate_is_added_by_one_generator(monkeypatch):
-    monkeypatch.setattr(TreeEvaluator, "rounds", (try_noise_levels, try_low_learning_rate))
+    monkeypatch.setattr(search, "LARGE_TREE_ROUNDS", (try_noise_levels, try_low_learning_rate))
     X, y = clouds(90)
     assert CrispTreeClassifier().flat_parameters()["learning_rate"] == "auto"
     model = CrispTreeClassifier.from_flat(**QUICK, max_depth=2).fit(X, y)

@@ -39,7 +39,7 @@ def parameters_of_others() -> None:
 
 
 def parameters_of_other_types() -> None:
-    CrispTreeClassifier(max_depth="deep")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    CrispTreeClassifier(max_depth=2.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     CrispTreeRegressor(training=TrainingOptions(steepness_step=None))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     CrispForestClassifier(n_estimators=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     CrispForestRegressor(bootstrap=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -35,7 +35,7 @@ MAX_CLASSES_WITHOUT_NOTE = 64
 
 
 @app.command("fit")
-@with_options(SegmenterParameters, without=("class_weight", "leaf_l2", "max_shift", "optimizer"))
+@with_options(SegmenterParameters, without=("class_weight", "leaf_l2", "max_shift", "optimizer", "n_init"))
 def fit_images(
     images: Images,
     labels: Annotated[

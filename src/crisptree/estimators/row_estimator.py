@@ -127,14 +127,17 @@ class RowEstimator(RowParameters, TreeEstimator):
         encoding: TargetEncoding | None = None,
         source: npt.NDArray[np.intp] | None = None,
         encoded_by: Preprocessing | None = None,
+        leaf_model: str | None = None,
     ) -> Self:
         """Fit rows in memory.
 
         ``encoding`` has all classes that there may ever be, where y may have fewer; ``source`` maps copies to the rows
-        that they are copies of; ``encoded_by`` is the preprocessing of rows that are encoded already.
+        that they are copies of; ``encoded_by`` is the preprocessing of rows that are encoded already; ``leaf_model``
+        takes the place of the parameter.
         """
         with self._fitting(encoded_by=encoded_by) as twin:
             parameters = self.training_parameters()
+            parameters |= {} if leaf_model is None else {"leaf_model": leaf_model}
             check_parameters(self.declared_parameters(), parameters)
             earlier = getattr(self, "greedy_tree_", None) if self.warm_start else None
             if earlier is not None:
@@ -232,7 +235,7 @@ class RowEstimator(RowParameters, TreeEstimator):
     ) -> Self:
         """Fit the first rows, (X, y, sample_weight), or train the fitted tree on further ones."""
         if not self.__sklearn_is_fitted__():
-            return self._fit_rows(*rows, None, Checkpoints(), encoding)
+            return self._fit_rows(*rows, None, Checkpoints(), encoding, leaf_model="constant")
         with self._fitting(anew=False) as twin:
             data = self._check_more_rows(*rows)
             from crisptree.pipeline.refitting import update_fitted_tree
@@ -411,10 +414,10 @@ class RowEstimator(RowParameters, TreeEstimator):
         check_single_process("partial_fit")
         check_argument("memory", memory)
         true_or_false().check("grow", grow)
-        if self.leaf_model == "linear":
+        if self.leaf_model == "linear" or getattr(getattr(self, "tree_", None), "is_linear", False):
             raise ValueError(
-                "`leaf_model` must be 'constant' for partial_fit, because models in the leaves keep no counts that new "
-                "rows could be added to; got 'linear'. Use fit with all rows."
+                "`leaf_model` must be 'constant' for partial_fit, because linear leaves keep no counts that new rows "
+                f"could be added to; got {self.leaf_model!r}. Use fit with all rows, or leaf_model='constant'."
             )
 
 

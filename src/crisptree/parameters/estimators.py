@@ -376,7 +376,7 @@ class RowParameters(TreeParameters):
         doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression whose
         weights are sums of parts along the path (docs/linear-leaves.md). Linear leaves need dense rows
         of at most 512 features and linear splits. "auto" compares both on held-out rows of small
-        tables; others get constant leaves.""",
+        tables where other parameters are selected, too; else leaves are constant.""",
         rule=one_of("auto", "constant", "linear"),
         flag="--leaf-model",
         before="constant",
@@ -517,6 +517,7 @@ PAPER: dict[str, Any] = {
     "algorithm": "em",
     "optimizer": "adam",
     "n_init": 1,
+    "leaf_model": "constant",
     "grow": "greedy",
     "max_depth": 8,
     "epochs": 50,

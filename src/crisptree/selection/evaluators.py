@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 Doubles = npt.NDArray[np.float64]
 
+RowScores = tuple[Doubles, Doubles | None]
+"""Scores and log losses of rows; a regression has no losses."""
+
 TRIAL_SHRINKAGE = 3.0
 """Shrinkage of the leaf tables of trials, in rows of mean weight: probabilities and means of small leaves are compared
 as a fit would leave them."""
@@ -121,7 +124,7 @@ class TreeEvaluator(Evaluator):
         elif folds[0].problem.training.X.shape[1] <= MAX_FEATURES_FOR_LEAF_PENALTIES:
             trees = self._refit_leaves(trees, folds)
         scored = [score_tree(tree, fold, self.n_jobs) for tree, fold in zip(trees, folds, strict=True)]
-        scores, losses = (np.concatenate(part) for part in zip(*scored, strict=True))
+        scores, losses = join_folds(scored)
         row_weights = np.concatenate([fold.held_out.weight for fold in folds])
         weights = sum(int(np.count_nonzero(tree.weight)) for tree in trees) / len(trees)
         leaves = sum(tree.structure.n_leaves for tree in trees) / len(trees)
@@ -174,18 +177,24 @@ def _as_flat(tree: CrispTree) -> FlatTree:
     return tree
 
 
-def score_tree(tree: FlatTree, fold: Fold, n_jobs: int | None) -> tuple[Doubles, Doubles]:
-    """Score every held-out row of a fold, and compute its log loss; that of a regression is 0.  → two (n,)"""
+def score_tree(tree: FlatTree, fold: Fold, n_jobs: int | None) -> RowScores:
+    """Score every held-out row of a fold, and compute its log loss."""
     rows, target = fold.held_out, fold.problem.target
     values = tree.scaled_values(route_rows(tree, rows.X, n_jobs), rows.X)
     scores = np.asarray(target.score_predictions(target.predict(values), rows.y), dtype=np.float64)
     return scores, compute_log_losses(values, rows.y, target)
 
 
-def compute_log_losses(values: Doubles, y: npt.NDArray[Any], target: Target) -> Doubles:
-    """Compute bounded log losses of class probabilities; 0 for a regression.  (n, n_values) → (n,)"""
+def join_folds(scored: Sequence[RowScores]) -> RowScores:
+    """Concatenate the scores and losses of the folds."""
+    scores, losses = zip(*scored, strict=True)
+    return np.concatenate(scores), None if losses[0] is None else np.concatenate(losses)
+
+
+def compute_log_losses(values: Doubles, y: npt.NDArray[Any], target: Target) -> Doubles | None:
+    """Compute bounded log losses of class probabilities; None for a regression.  (n, n_values) → (n,)"""
     if target.is_regression:
-        return np.zeros(len(y))
+        return None
     return -np.log(np.maximum(values[np.arange(len(y)), y], LEAST_PROBABILITY))
 
 
@@ -243,14 +252,14 @@ class ForestEvaluator(Evaluator):
         predictions = None
         if folds[0].problem.target.is_regression:
             predictions = self._predict(forests, folds)
-            scores = predictions.score(folds[0].problem.target, self.n_trees)
-            losses = np.zeros(len(scores))
+            scores, losses = predictions.score(folds[0].problem.target, self.n_trees), None
         else:
-            scored = [self._score_classes(trees, fold) for trees, fold in zip(forests, folds, strict=True)]
-            scores, losses = (np.concatenate(part) for part in zip(*scored, strict=True))
+            scores, losses = join_folds(
+                [self._score_classes(trees, fold) for trees, fold in zip(forests, folds, strict=True)]
+            )
         return [Trial(values, scores, row_weights, 0.0, leaves, losses, predictions=predictions)]
 
-    def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> tuple[Doubles, Doubles]:
+    def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> RowScores:
         target, rows = fold.problem.target, fold.held_out
         probabilities = CrispForest.of(trees).values(rows.X, self.n_jobs)
         assert probabilities is not None

@@ -32,8 +32,9 @@ TREE_DEPTH = 8
 MIXED = "mixed"
 """split of regression forests whose trees have hyperplanes and thresholds in turn."""
 
-SELECTED = ("split", "max_depth", "input_noise", "l1", "l2", "leaf_model", "shrinkage")
-"""Parameters whose "auto" starts a selection; scale and steepness_step are resolved along with them."""
+SELECTED = ("split", "input_noise", "l1", "l2", "shrinkage")
+"""Parameters whose "auto" starts a selection; max_depth, leaf_model, scale and steepness_step are resolved along with
+them."""
 
 
 def is_auto(parameters: Mapping[str, Any], name: str) -> bool:
@@ -80,7 +81,7 @@ def resolve_depth(parameters: Mapping[str, Any], target: str) -> dict[str, Any]:
 def retain_selected(selected: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the selected values that still hold when a tree is grown further: not its depth, nor what is set now."""
     names = {name for name in selected if is_auto(parameters, name)}
-    if is_auto(parameters, "split"):
+    if is_auto(parameters, "split") or is_auto(parameters, "leaf_model"):
         names |= {"finetune_epochs", "min_samples_leaf"}
     return {name: value for name, value in selected.items() if name in names}
 

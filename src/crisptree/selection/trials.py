@@ -38,8 +38,8 @@ class Trial:
         Weights of these rows.
     weights, leaves : float
         Number of non-zero weights and of leaves, averaged over the folds.
-    row_losses : ndarray of shape (n,)
-        Log loss of every held-out row; zeros for regression.
+    row_losses : ndarray of shape (n,) or None
+        Log loss of every held-out row; None for regression.
     trees : tuple of FlatTree
         Trees of the folds, kept while candidates are compared.
     predictions : EnsemblePredictions or None
@@ -51,7 +51,7 @@ class Trial:
     row_weights: Doubles
     weights: float
     leaves: float
-    row_losses: Doubles
+    row_losses: Doubles | None = None
     trees: tuple[FlatTree, ...] = ()
     predictions: EnsemblePredictions | None = None
 
@@ -63,7 +63,12 @@ class Trial:
     @cached_property
     def merit(self) -> float:
         """The score less a share of the log loss, which tells trees apart that are right on the same rows."""
-        return self.score - LOSS_SHARE * float(np.average(self.row_losses, weights=self.row_weights))
+        return self.score - LOSS_SHARE * self.log_loss
+
+    @property
+    def log_loss(self) -> float:
+        """Weighted mean log loss of the rows; 0 for regression."""
+        return 0.0 if self.row_losses is None else float(np.average(self.row_losses, weights=self.row_weights))
 
     def error_against(self, other: Trial) -> float:
         """Standard error of the difference of two scores, row by row."""
@@ -85,14 +90,14 @@ def find_best(trials: Sequence[Trial]) -> Trial:
 
 
 def select_close(trials: Sequence[Trial]) -> Trial:
-    """Return the trial of the lowest log loss among those close to the highest score; for regression the best.
+    """Return the trial of the lowest log loss among those close to the highest score; for regression the highest.
 
     The standard error is that of the paired difference: two candidates that err on the same rows are told apart by few
     others.
     """
     best = max(trials, key=lambda trial: (trial.score, trial.merit))
     close = [trial for trial in trials if best.score - trial.score <= MAX_ERRORS * best.error_against(trial)]
-    return best if not best.row_losses.any() else max(close, key=lambda trial: trial.merit - trial.score)
+    return best if best.row_losses is None else min(close, key=lambda trial: trial.log_loss)
 
 
 def select_against(reference: Trial, trials: Sequence[Trial], min_errors: float) -> Trial:
