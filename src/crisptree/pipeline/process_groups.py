@@ -168,7 +168,7 @@ def _check_local_rows(estimator: RowModel, X: Any, y: Any, sample_weight: Any) -
     X, y, sample_weight = materialize(detach(X)), detach(y), detach(sample_weight)
     if is_sparse(X):
         raise ValueError("X must be dense for a fit by several processes; got a sparse matrix. Use X.toarray().")
-    if parameters["leaf_model"] == "constant" and needs_encoder(parameters["categorical_features"], X):
+    if parameters["leaf_model"] != "linear" and needs_encoder(parameters["categorical_features"], X):
         raise ValueError(
             "X must be all finite numbers for a fit by several processes, because no process sees all values of a "
             "column; got a table with text, categories or missing values. Encode it first, "
