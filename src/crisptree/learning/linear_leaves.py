@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -236,17 +236,26 @@ def can_train(structure: TreeStructure, samples: Samples) -> bool:
 
 def with_models(tree: FlatTree, task: TrainingTask, penalty: float, n_jobs: int | None) -> FlatTree:
     """The tree with models fitted to the training rows that reach its leaves. A weight of two equals the row twice."""
+    return next(_fit_models(tree, task, [penalty], n_jobs, ROUNDS_AT_THE_END))
+
+
+def _fit_models(
+    tree: FlatTree, task: TrainingTask, penalties: Sequence[float], n_jobs: int | None, rounds: int
+) -> Iterator[FlatTree]:
+    """Fit the models of the leaves with every penalty; those of classes start from the ones before."""
     structure, scaling, part, target = tree.structure, tree.statistics.scaling, task.training, task.target
     X, weight = np.asarray(part.X[:], dtype=np.float32), part.weight
     rows, leaf = LeafRows.of(scaling.apply(X, n_jobs), part.y, target), route_rows(tree, X, n_jobs)
     members = Members.of_leaves(leaf, weight, structure.n_leaves)
-    sums = rows.fitted(structure, members, penalty, None, ROUNDS_AT_THE_END)
-    raw, bias = folded(sums, scaling)
-    variance = None
-    if target.is_regression:
-        left = rows.variances(structure, members, sums)
-        variance = structure.means_below(left, np.array([one.share.sum() for one in members]))
-    return replace(tree, linear_weight=raw, linear_bias=bias, linear_variance=variance)
+    sums = None
+    for penalty in penalties:
+        sums = rows.fitted(structure, members, penalty, sums, rounds)
+        raw, bias = folded(sums, scaling)
+        variance = None
+        if target.is_regression:
+            left = rows.variances(structure, members, sums)
+            variance = structure.means_below(left, np.array([one.share.sum() for one in members]))
+        yield replace(tree, linear_weight=raw, linear_bias=bias, linear_variance=variance)
 
 
 def folded(sums: Doubles, scaling: Scaling) -> tuple[Doubles, Doubles]:
@@ -268,8 +277,10 @@ def best_penalty(
     scores: list[list[Doubles]] = [[] for _ in penalties]
     for tree, task, judges in zip(trees, tasks, validation, strict=True):
         leaf = route_rows(tree, judges.X, n_jobs)
-        for number, penalty in enumerate(penalties):
-            fitted = with_models(tree, task, unit * penalty, n_jobs)
+        # From the largest one on: its models are nearest to the start.
+        descending = [unit * penalty for penalty in reversed(penalties)]
+        models = _fit_models(tree, task, descending, n_jobs, ROUNDS_TO_JUDGE)
+        for number, fitted in zip(reversed(range(len(penalties))), models, strict=True):
             answers = fitted.target.predict(fitted.scaled_values(leaf, judges.X))
             scores[number].append(np.asarray(task.target.score_predictions(answers, judges.y), dtype=np.float64))
     weight = np.concatenate([judges.weight for judges in validation])

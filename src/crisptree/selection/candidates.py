@@ -198,7 +198,7 @@ def try_noise_levels(search: CandidateSearch) -> Candidates:
         for noise in (low, high):
             yield first | {"input_noise": noise, "l1": 0.0, "l2": l2}
     if search.is_free("input_noise"):
-        best = search.best.values
+        best = search.best_of(is_oblique).values
         yield best | {"input_noise": highest if best["input_noise"] == high else none}
 
 
@@ -218,7 +218,7 @@ def try_scales(search: CandidateSearch) -> Candidates:
 def try_depths(search: CandidateSearch) -> Candidates:
     """Shallower trees with the best noise, down to a linear model of one split, and the full depth."""
     lowest = max(1, math.ceil(math.log2(search.target.min_leaves)))
-    best = search.best.values
+    best = search.best_of(is_oblique).values
     for depth in sorted({lowest, *LOWER_DEPTHS[search.target.name, search.leaf_model]}):
         if (search.max_depth is None or depth < search.max_depth) and depth >= lowest:
             yield best | {"max_depth": depth}
@@ -231,27 +231,27 @@ def try_sparse_weights(search: CandidateSearch) -> Candidates:
         return
     depth, limit = SPARSE_DEPTH, search.max_depth
     if search.target.is_regression:
-        depth, limit = FIRST_DEPTH[search.leaf_model], search.best.values["max_depth"]
+        depth, limit = FIRST_DEPTH[search.leaf_model], search.best_of(is_oblique).values["max_depth"]
     depth = depth if limit is None else min(depth, limit)
-    noise = {"input_noise": max(search.best.values.get("input_noise", 0.0), FALLBACKS["input_noise"])}
+    noise = {"input_noise": max(search.best_of(is_oblique).values.get("input_noise", 0.0), FALLBACKS["input_noise"])}
     for values in SPARSE:
-        yield search.best.values | noise | values | {"max_depth": depth}
-        if search.trials[-1].score < search.best.score - MAX_DEFICIT[search.target.name]:
+        yield search.best_of(is_oblique).values | noise | values | {"max_depth": depth}
+        if search.trials[-1].score < search.best_of(is_oblique).score - MAX_DEFICIT[search.target.name]:
             return
 
 
 def try_sparse_weights_in_forest(search: CandidateSearch) -> Candidates:
     """Sparse trees as for a single tree, and at full depth; then fewer features per split."""
     yield from try_sparse_weights(search)
-    if search.best.values.get("l1"):
-        yield search.best.values | {"max_depth": search.max_depth}
-    yield search.best.values | {"max_features": FEATURE_FRACTION}
+    if search.best_of(is_oblique).values.get("l1"):
+        yield search.best_of(is_oblique).values | {"max_depth": search.max_depth}
+    yield search.best_of(is_oblique).values | {"max_features": FEATURE_FRACTION}
 
 
 def try_steeper_schedule(search: CandidateSearch) -> Candidates:
     """The best hyperplanes so far with a larger step of γ."""
     if search.is_free("steepness_step") and not search.uses_lbfgs:
-        yield search.best.values | {"steepness_step": STEEPER_STEP}
+        yield search.best_of(is_oblique).values | {"steepness_step": STEEPER_STEP}
 
 
 def try_thresholds(search: CandidateSearch) -> Candidates:
@@ -299,14 +299,22 @@ LARGE_TREE_ROUNDS: tuple[Round, ...] = (
 )
 """Trees that Adam trains, for which every trial counts."""
 
-FOREST_ROUNDS: tuple[Round, ...] = (
-    try_noise_levels,
-    try_scales,
-    try_sparse_weights_in_forest,
-    try_steeper_schedule,
-    try_thresholds_in_forest,
-    try_sharp_hyperplanes,
-)
+
+def try_hyperplanes_in_forest(search: CandidateSearch) -> Candidates:
+    """Noise levels, scales, sparse weights and a steeper schedule, unless shallow hyperplanes are far behind."""
+    limit = search.max_depth
+    probe = {"split": "oblique", "l1": 0.0, "l2": 0.0, "input_noise": START_NOISE}
+    if search.trials:
+        yield probe | {"max_depth": DEEPER if limit is None else min(DEEPER, limit)}
+        if is_hopeless(search):
+            return
+    yield from try_noise_levels(search)
+    yield from try_scales(search)
+    yield from try_sparse_weights_in_forest(search)
+    yield from try_steeper_schedule(search)
+
+
+FOREST_ROUNDS: tuple[Round, ...] = (try_thresholds_in_forest, try_hyperplanes_in_forest, try_sharp_hyperplanes)
 
 IMAGE_ROUNDS: tuple[Round, ...] = (try_noise_levels,)
 """Images have no shallow, sparse or axis-aligned trees worth trying."""

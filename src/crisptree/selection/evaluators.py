@@ -14,6 +14,7 @@ from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.pruning import select_strength, shrink, truncate
 from crisptree.inference.routing import CrispForest
 from crisptree.learning.fitting import fit_tree
+from crisptree.learning.forest import Bag, fit_forest
 from crisptree.learning.linear_leaves import best_penalty, with_models
 from crisptree.learning.options import LBFGS, Spec
 from crisptree.learning.task import RowSet, TrainingTask
@@ -81,8 +82,8 @@ class Evaluator(ABC):
         self.parameters, self.n_jobs = parameters, parameters["n_jobs"]
 
     @abstractmethod
-    def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> list[Trial]:
-        """Train a candidate on every fold and score it on the held-out rows."""
+    def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
+        """Train a candidate on every fold and score it on the held-out rows; ``whole`` has the rows of all folds."""
 
     @abstractmethod
     def select(self, search: CandidateSearch) -> dict[str, Any]:
@@ -94,10 +95,14 @@ class TreeEvaluator(Evaluator):
 
     rounds = TREE_ROUNDS
     is_ensemble = False
+    leaf_l2: float | None = None
+    """Penalty of the first linear leaves of classes, with which deeper ones are compared: each takes many steps."""
 
-    def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> list[Trial]:
+    def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
         """Train a tree on every fold; CART's thresholds are found once and truncated at every depth."""
-        trees = self._fit_folds(spec, folds)
+        if spec.leaf_penalty is not None and self.leaf_l2 is not None:
+            spec = replace(spec, leaf_penalty=self.leaf_l2)
+        trees = self._fit_folds(spec, folds, whole)
         if values.get("finetune_epochs") != 0 or spec.leaf_penalty is not None:
             return [self._score_postprocessed(values, trees, folds)]
         deepest = max(tree.structure.depth for tree in trees)
@@ -107,10 +112,18 @@ class TreeEvaluator(Evaluator):
             for depth in depths
         ]
 
-    def _fit_folds(self, spec: Spec, folds: Sequence[Fold]) -> list[FlatTree]:
-        """Fit one tree per fold; L-BFGS trains several folds at once, and the same trees on any number of threads."""
-        is_parallel = spec.growth.optimizer == LBFGS and current() is None
-        n_workers = min(len(folds), n_threads(self.n_jobs)) if is_parallel else 1
+    def _fit_folds(self, spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[FlatTree]:
+        """Fit one tree per fold.
+
+        Folds that L-BFGS trains are grown side by side, as the trees of a forest are, each on rows of its own; linear
+        leaves and thresholds are fitted several folds at once. Either way the trees are those of single fits.
+        """
+        masks = [fold.training_mask for fold in folds if fold.training_mask is not None]
+        is_lbfgs = spec.growth.optimizer == LBFGS
+        if is_lbfgs and len(masks) > 1 and spec.grow == "greedy" and spec.leaf_penalty is None:
+            bags = [Bag(mask, spec.seed) for mask in masks]
+            return [_as_flat(fitted.tree) for fitted in fit_forest(spec, whole, bags)]
+        n_workers = min(len(folds), n_threads(self.n_jobs)) if is_lbfgs and current() is None else 1
         spec = spec if n_workers == 1 else replace(spec, n_jobs=1)
         with workers(n_workers) as each_of:
             return list(each_of(lambda fold: _as_flat(fit_tree(spec, fold.problem).tree), folds))
@@ -121,7 +134,7 @@ class TreeEvaluator(Evaluator):
             prior = self.parameters["leaf_prior"]
             units = [fold.problem.mean_weight for fold in folds]
             trees = [shrink(tree, TRIAL_SHRINKAGE * unit, prior) for tree, unit in zip(trees, units, strict=True)]
-        elif folds[0].problem.training.X.shape[1] <= MAX_FEATURES_FOR_LEAF_PENALTIES:
+        elif self.leaf_l2 is None and folds[0].problem.training.X.shape[1] <= MAX_FEATURES_FOR_LEAF_PENALTIES:
             trees = self._refit_leaves(trees, folds)
         scored = [score_tree(tree, fold, self.n_jobs) for tree, fold in zip(trees, folds, strict=True)]
         scores, losses = join_folds(scored)
@@ -135,6 +148,8 @@ class TreeEvaluator(Evaluator):
         if not is_auto(self.parameters, "leaf_l2"):
             return trees
         penalty = self._find_leaf_penalty(trees, folds)
+        if not folds[0].problem.target.is_regression:
+            self.leaf_l2 = penalty
         return [with_models(tree, fold.problem, penalty, self.n_jobs) for tree, fold in zip(trees, folds, strict=True)]
 
     def _find_leaf_penalty(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> float:
@@ -150,7 +165,7 @@ class TreeEvaluator(Evaluator):
             # Linear leaves are shrunk by their penalty.
             values["shrinkage"] = 0.0 if is_linear else self._find_shrinkage(selected.trees, folds)
         if is_linear and is_auto(self.parameters, "leaf_l2"):
-            values["leaf_l2"] = self._find_leaf_penalty(selected.trees, folds)
+            values["leaf_l2"] = self.leaf_l2 or self._find_leaf_penalty(selected.trees, folds)
         return values
 
     def _find_shrinkage(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> float:
@@ -243,7 +258,7 @@ class ForestEvaluator(Evaluator):
         n_trees = parameters["n_estimators"]
         self.n_trees = AUTO_TREES if n_trees == "auto" else n_trees
 
-    def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> list[Trial]:
+    def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
         """Train a few trees on every fold and score their mean."""
         max_features = values.get("max_features", self.parameters["max_features"])
         forests = [self.fit_trees(spec, max_features, fold.problem, TRIAL_TREES) for fold in folds]
@@ -252,19 +267,19 @@ class ForestEvaluator(Evaluator):
         predictions = None
         if folds[0].problem.target.is_regression:
             predictions = self._predict(forests, folds)
-            scores, losses = predictions.score(folds[0].problem.target, self.n_trees), None
+            scores = predictions.score(folds[0].problem.target, self.n_trees)
         else:
-            scores, losses = join_folds(
+            # Few trees of pure leaves have a high log loss, many do not: accuracy alone compares them.
+            scores = np.concatenate(
                 [self._score_classes(trees, fold) for trees, fold in zip(forests, folds, strict=True)]
             )
-        return [Trial(values, scores, row_weights, 0.0, leaves, losses, predictions=predictions)]
+        return [Trial(values, scores, row_weights, 0.0, leaves, predictions=predictions)]
 
-    def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> RowScores:
+    def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> Doubles:
         target, rows = fold.problem.target, fold.held_out
         probabilities = CrispForest.of(trees).values(rows.X, self.n_jobs)
         assert probabilities is not None
-        scores = np.asarray(target.score_predictions(target.predict(probabilities), rows.y), dtype=np.float64)
-        return scores, compute_log_losses(probabilities, rows.y, target)
+        return np.asarray(target.score_predictions(target.predict(probabilities), rows.y), dtype=np.float64)
 
     def _predict(self, forests: Sequence[Sequence[CrispTree]], folds: Sequence[Fold]) -> EnsemblePredictions:
         """Predict the held-out rows of all folds."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from crisptree.data.rows import learn_scaling
+from crisptree.data.scaling import Scaling
 from crisptree.learning.task import RowSet, TrainingTask
 from crisptree.targets.holdout import add_copies, find_originals, hold_out
 
@@ -55,12 +55,17 @@ class Fold:
 
     problem: TrainingTask
     held_out: RowSet
+    training_mask: npt.NDArray[np.int32] | None = None
+    """How often each row of the whole table is one to train on, in a cross-validation."""
 
-    def rescale(self, scale: str | None, n_jobs: int | None) -> Fold:
+    def rescale(self, scaling: Scaling) -> Fold:
         """Return the same rows on another scale."""
-        rows = self.problem.training
-        scaling = learn_scaling(rows.X, rows.weight, scale, n_jobs)
-        return replace(self, problem=TrainingTask(rows, scaling, self.problem.target))
+        return replace(self, problem=replace_scaling(self.problem, scaling))
+
+
+def replace_scaling(problem: TrainingTask, scaling: Scaling) -> TrainingTask:
+    """Return the training on the same rows with another scale."""
+    return TrainingTask(problem.training, scaling, problem.target)
 
 
 def count_folds(n_rows: int, *, is_ensemble: bool) -> int:
@@ -114,7 +119,8 @@ def make_folds(
     for kept, held_out in pairs:
         training = _subsample(add_copies(own[kept], source), max_rows, seed)
         scored = _subsample(own[held_out], max_rows, seed)
-        folds.append(Fold(_take_problem(problem, training), _take(part, scored)))
+        mask = np.bincount(training, minlength=len(part.y)).astype(np.int32) if len(pairs) > 1 else None
+        folds.append(Fold(_take_problem(problem, training), _take(part, scored), mask))
     return folds
 
 

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.data.rows import learn_scaling
 from crisptree.learning.options import ADAM, LBFGS, Plan, Spec
 from crisptree.learning.task import TrainingTask
 from crisptree.selection.candidates import FIRST_DEPTH, IMAGE_ROUNDS, LARGE_TREE_ROUNDS, Round
 from crisptree.selection.evaluators import Evaluator
-from crisptree.selection.folds import MAX_ROWS_OF_SMALL_TABLES, Fold, make_folds
+from crisptree.selection.folds import MAX_ROWS_OF_SMALL_TABLES, Fold, make_folds, replace_scaling
 from crisptree.selection.parameters import (
     apply_selected,
     has_candidates,
@@ -133,7 +134,7 @@ class CandidateSearch:
         self.max_depth: int | None = self.parameters["max_depth"]
         self.leaf_model: str = "linear" if parameters.get("leaf_model") == "linear" else "constant"
         self.scale = resolve_scale(parameters, image_shape, is_sparse=self.is_sparse)
-        max_rows = MAX_ROWS_OF_SMALL_TABLES if self.uses_lbfgs and not evaluator.is_ensemble else None
+        max_rows = MAX_ROWS_OF_SMALL_TABLES if self.uses_lbfgs else None
         self.folds = make_folds(problem, seed, source, is_ensemble=evaluator.is_ensemble, max_rows=max_rows)
         self.rescaled: dict[str | None, list[Fold]] = {}
         self.trials: list[Trial] = []
@@ -160,7 +161,9 @@ class CandidateSearch:
         """Train and score a candidate that was not scored before."""
         if not any(trial.values == values for trial in self.trials):
             folds = self.rescale_folds(values)
-            for trial in self.evaluator.evaluate(values, self.make_spec(values, folds[0].problem), folds):
+            spec = self.make_spec(values, folds[0].problem)
+            whole = replace_scaling(self.problem, folds[0].problem.scaling)
+            for trial in self.evaluator.evaluate(values, spec, folds, whole):
                 self.add(trial)
 
     def add(self, trial: Trial) -> None:
@@ -205,7 +208,9 @@ class CandidateSearch:
         if scale == self.scale:
             return self.folds
         if scale not in self.rescaled:
-            self.rescaled[scale] = [fold.rescale(scale, self.parameters["n_jobs"]) for fold in self.folds]
+            rows = self.problem.training
+            scaling = learn_scaling(rows.X, rows.weight, scale, self.parameters["n_jobs"])
+            self.rescaled[scale] = [fold.rescale(scaling) for fold in self.folds]
         return self.rescaled[scale]
 
     def make_spec(self, values: Mapping[str, Any], problem: TrainingTask) -> Spec:
