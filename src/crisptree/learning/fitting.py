@@ -243,7 +243,7 @@ def _taken_up(earlier: CrispTree, context: TrainingContext) -> Tree:
             raise ValueError("the splits have other parameters.")
     except ValueError as error:
         raise ValueError(
-            f"`warm_start` must go on with the same kind of split; the tree that is there cannot grow on with "
+            f"`warm_start` must continue with the same kind of split; the fitted tree cannot grow further with "
             f"split={split!r}: {error} Use a new estimator."
         ) from error
     return tree

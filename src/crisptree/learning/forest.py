@@ -151,10 +151,10 @@ def _completed(
     bags: Sequence[Bag],
     validation: Samples | None,
 ) -> Iterator[FittedTree]:
-    """Every tree finetuned and settled, as many at once as there are cores.
+    """Finetune every tree and add its leaf statistics, as many at once as there are cores.
 
-    A device finetunes a few at once, while the host settles those that are done. A fit that keeps a journal takes one
-    after the other, because that has one training at work.
+    A device finetunes a few at once, while the host finalizes those that are done. A fit with checkpoints takes one
+    after the other, because those hold one training at a time.
     """
     device = contexts[0].samples.device
     threads = n_threads(contexts[0].spec.n_jobs)
@@ -172,22 +172,22 @@ def _completed(
         soft, _ = finetune_tree(own, grown[number], validation)
         return number, to_deterministic_tree(soft, own.spec, task), history, get_iteration(soft.record, history)
 
-    def settle(number: int, tree: CrispTree, history: list[EpochRecord], best_iteration: int) -> FittedTree:
+    def finalize(number: int, tree: CrispTree, history: list[EpochRecord], best_iteration: int) -> FittedTree:
         rows = task.training
         own = replace(task, training=replace(rows, weight=bags[number].weight(rows)))
-        settled, _ = add_leaf_statistics(tree, replace(contexts[number].spec, n_jobs=each), own)
-        return FittedTree(settled, history, best_iteration)
+        tree, _ = add_leaf_statistics(tree, replace(contexts[number].spec, n_jobs=each), own)
+        return FittedTree(tree, history, best_iteration)
 
     numbers = range(len(contexts))
     with workers(at_once) as each_of:
         if device.type == "cpu":
-            yield from each_of(lambda number: settle(*tuned(number)), numbers)
+            yield from each_of(lambda number: finalize(*tuned(number)), numbers)
             return
         # Finetuning copies the rows of its tree.
         row_bytes = contexts[0].samples.n_features * contexts[0].samples.rows.dtype.itemsize
         copies = row_bytes * max(len(context.samples) for context in contexts)
         with streams(device, n_streams(device, len(contexts), copies) if current() is None else 1) as each_of_device:
-            yield from each_of(lambda one: settle(*one), each_of_device(tuned, numbers))
+            yield from each_of(lambda one: finalize(*one), each_of_device(tuned, numbers))
 
 
 def _one_by_one(spec: Spec, task: TrainingTask, bags: Sequence[Bag]) -> Iterator[FittedTree]:

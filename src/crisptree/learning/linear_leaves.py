@@ -31,8 +31,8 @@ PENALTIES = {
 }
 """What is tried, by target: logistic models take many more steps than a regression."""
 
-ROUNDS_AT_ONCE, ROUNDS_TO_JUDGE, ROUNDS_AT_THE_END = 3, 15, 40
-"""Steps of a softmax towards its best weights: in an epoch of training, where validation rows judge it, and for the
+ROUNDS_AT_ONCE, ROUNDS_TO_SCORE, ROUNDS_AT_THE_END = 3, 15, 40
+"""Steps of a softmax towards its best weights: in an epoch of training, for a validation score, and for the
 tree that is kept."""
 
 LEAST_SHARE = 1e-3
@@ -217,7 +217,7 @@ def linear_score(
     rows, leaf = LeafRows.of_samples(samples), samples.all_leaves(tree).cpu().numpy()
     weight = row_weight * samples.weight.double().cpu().numpy()
     members = Members.of_leaves(leaf, weight, structure.n_leaves)
-    sums = rows.fitted(structure, members, penalty, None, ROUNDS_TO_JUDGE)[structure.n_splits :]
+    sums = rows.fitted(structure, members, penalty, None, ROUNDS_TO_SCORE)[structure.n_splits :]
     held_out, leaf = LeafRows.of_samples(validation), validation.all_leaves(tree).cpu().numpy()
     outputs = np.zeros((len(leaf), rows.n_answers))
     for number, weights in enumerate(sums):
@@ -269,21 +269,21 @@ def best_penalty(
 ) -> float:
     """The penalty out of a few whose models are best on rows that did not train the trees, all trees together.
 
-    Of numbers it is the largest within one standard error of the best: few rows say little of a small one, whose models
+    For regression it is the largest within one standard error of the best: few rows say little of a small one, whose models
     may be far off. Those that are tried are in rows of mean weight, so that weights which sum to one change nothing.
     """
     unit = float(np.mean([task.training.weight.mean() for task in tasks]))
     penalties = PENALTIES[tasks[0].target.name]
     scores: list[list[Doubles]] = [[] for _ in penalties]
-    for tree, task, judges in zip(trees, tasks, validation, strict=True):
-        leaf = route_rows(tree, judges.X, n_jobs)
+    for tree, task, held_out in zip(trees, tasks, validation, strict=True):
+        leaf = route_rows(tree, held_out.X, n_jobs)
         # From the largest one on: its models are nearest to the start.
         descending = [unit * penalty for penalty in reversed(penalties)]
-        models = _fit_models(tree, task, descending, n_jobs, ROUNDS_TO_JUDGE)
+        models = _fit_models(tree, task, descending, n_jobs, ROUNDS_TO_SCORE)
         for number, fitted in zip(reversed(range(len(penalties))), models, strict=True):
-            answers = fitted.target.predict(fitted.scaled_values(leaf, judges.X))
-            scores[number].append(np.asarray(task.target.score_predictions(answers, judges.y), dtype=np.float64))
-    weight = np.concatenate([judges.weight for judges in validation])
+            answers = fitted.target.predict(fitted.scaled_values(leaf, held_out.X))
+            scores[number].append(np.asarray(task.target.score_predictions(answers, held_out.y), dtype=np.float64))
+    weight = np.concatenate([held_out.weight for held_out in validation])
     sums = [sum(float(part.weight @ one) for part, one in zip(validation, rows, strict=True)) for rows in scores]
     best = int(np.argmax(sums))
     if tasks[0].target.is_regression:

@@ -43,7 +43,7 @@ ALGORITHMS = {
 
 
 class EpochEnd(NamedTuple):
-    """What ``train`` reports after an epoch, the first one being 0; with a score where there is a judge."""
+    """What ``train`` reports after an epoch, the first one being 0; with a score where there is a scorer."""
 
     epoch: int
     steepness: float
@@ -99,9 +99,9 @@ def train(
     scorer: TreeScorer | None = None,
     prior_counts: Tensor | None = None,
 ) -> None:
-    """Train splits and leaf tables for ``plan.epochs`` epochs, in place, or until the judge is done.
+    """Train splits and leaf tables for ``plan.epochs`` epochs, in place, or until the scorer is done.
 
-    Where the fit keeps a journal, epochs that are in it are taken from there.
+    Epochs in the checkpoint of a fit are restored from it.
 
     Parameters
     ----------

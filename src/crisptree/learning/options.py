@@ -72,7 +72,7 @@ class Plan:
     def later_half(self) -> Plan:
         """The same phase from the middle of its epochs on, with γ as it is there and the learning rate of its start.
 
-        It goes on with what was trained before, so that upper levels need not come first.
+        It continues a training, so that upper levels need not come first.
         """
         done = self.epochs // 2
         return replace(self, epochs=self.epochs - done, steepness=self.steepness_at(done), upper_levels=None)
@@ -342,7 +342,7 @@ def _n_init(parameters: Mapping[str, Any], optimizer: str) -> int:
 
 
 def _leaf_penalty(parameters: Mapping[str, Any], mean_weight: float) -> float | None:
-    """λ of linear leaves; where nothing has chosen it, so many rows of mean weight."""
+    """λ of linear leaves; by default so many rows of mean weight."""
     if parameters.get("leaf_model") != "linear":
         return None
     penalty = parameters["leaf_l2"]
@@ -362,7 +362,7 @@ def _plan(**numbers: Any) -> Plan:
 def _tuning_steepness(parameters: Mapping[str, Any], growth: Plan) -> float:
     """γ of finetuning's first epoch: as in growth's first one, as in the one after growth's last, or a number.
 
-    Only stumps that were trained with γ leave one to go on from.
+    Only stumps that were trained with γ have one to continue from.
     """
     start = parameters["finetune_steepness"]
     if start == "continue":

@@ -39,11 +39,11 @@ class Counted(NamedTuple):
 
     @classmethod
     def of(cls, tree: CrispTree, validation: RowSet, n_jobs: int | None = None) -> Counted:
-        """From a tree that is settled on its training rows, and the rows that judge."""
+        """From a tree with leaf statistics, and the validation rows."""
         structure = tree.structure
         leaf = route_rows(tree, validation.X, n_jobs)
-        judged = tree.target.tally(validation.y, validation.weight, leaf, structure.n_leaves)
-        return cls(tree.target, tree.statistics.node_counts[structure.n_splits :], judged)
+        held_out = tree.target.tally(validation.y, validation.weight, leaf, structure.n_leaves)
+        return cls(tree.target, tree.statistics.node_counts[structure.n_splits :], held_out)
 
     def as_leaves(self, structure: TreeStructure) -> Doubles:
         """How well every node would answer the validation rows that pass it, by its training rows.  (n_nodes,)"""
@@ -91,17 +91,17 @@ def simplify(
             break
         now = thinner
     if lowest is not None:
-        alive = now.settled(task, spec)
+        alive = now.finalized(task, spec)
         counted = alive.counted(validation, spec)
         ends = weakest_links(alive.structure, counted, lowest)
         if ends or alive.structure != now.structure:
             now = alive.without(ends, counted)
-    return tree if now is start else now.settled(task, spec).tree
+    return tree if now is start else now.finalized(task, spec).tree
 
 
 @dataclass(frozen=True, eq=False)
 class SimplifiedTree:
-    """A tree on its way to fewer weights: soft, and crisp once it is settled on the training rows."""
+    """A tree on its way to fewer weights: soft, and deterministic once it is finalized."""
 
     soft: TrainedTree
     crisp: CrispTree | None
@@ -112,11 +112,11 @@ class SimplifiedTree:
 
     @property
     def tree(self) -> CrispTree:
-        """The deterministic tree of a stage that is settled."""
+        """The deterministic tree of a finalized stage."""
         assert self.crisp is not None
         return self.crisp
 
-    def settled(self, task: TrainingTask, spec: Spec) -> SimplifiedTree:
+    def finalized(self, task: TrainingTask, spec: Spec) -> SimplifiedTree:
         """With tables and statistics from the rows of the refit, and without splits that part none of these."""
         if self.crisp is not None:
             return self
@@ -124,7 +124,7 @@ class SimplifiedTree:
         return SimplifiedTree(soft, crisp)
 
     def counted(self, validation: RowSet, spec: Spec) -> Counted:
-        """Where training and validation rows end in a stage that is settled."""
+        """Where training and validation rows end in a finalized stage."""
         return Counted.of(self.tree, validation, spec.n_jobs)
 
     def without(self, ends: list[int], counted: Counted) -> SimplifiedTree:

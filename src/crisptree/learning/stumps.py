@@ -83,7 +83,7 @@ def find_initial_splits(splits: ObliqueSplits, samples: Samples, groups: Groups,
 def search_initial_splits(
     splits: AbstractSplits, tables: Tensor, tree: Tree, leaves: list[int], sample: Samples, generator: torch.Generator
 ) -> tuple[AbstractSplits, Tensor]:
-    """Stumps at some leaves of a tree, those of numbers at the best start that a sample of all rows tells of.
+    """Stumps at some leaves of a tree, those of a regression at the best start on a sample of all rows.
 
     Where the sample has too few rows of a leaf, its stump begins as it is. Tables are (2, n_nodes · n_values).
     """

@@ -158,7 +158,7 @@ class TrainingTask:
     def on(
         self, device: torch.device, n_jobs: int | None, shifts: Shifts | None = None, *, as_array: bool = False
     ) -> tuple[Samples, Samples | None]:
-        """Training and validation samples on the device, made once. Rows that judge are never shifted.
+        """Training and validation samples on the device, made once. Validation rows are never shifted.
 
         ``as_array`` has the scaled training rows in memory, however large they are.
         """

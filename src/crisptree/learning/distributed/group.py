@@ -141,13 +141,13 @@ class ProcessGroup:
 
 @contextmanager
 def _telling() -> Iterator[None]:
-    """What goes wrong between processes is told as that."""
+    """Raise errors of communication as such."""
     try:
         yield
     except RuntimeError as error:
         raise ProcessGroupError(
             "all processes of the group must answer; one has died or did not within the group's timeout, and this fit "
-            f"ends with it. Start all of them again; with `checkpoint` and `resume=True` they go on. ({error})"
+            f"ends with it. Start all of them again; with `checkpoint` and `resume=True` they resume. ({error})"
         ) from error
 
 

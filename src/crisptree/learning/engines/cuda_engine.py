@@ -57,7 +57,7 @@ class CudaClasses:
 
 
 class CudaGaussians:
-    """Normal distributions of numbers: m, 1 / 2v and the log of the highest density.
+    """Normal distributions of regression leaves: m, 1 / 2v and the log of the highest density.
 
     Those of a stump follow each other; those of a tree stand leaf beside leaf, as the lanes of a kernel read them.
     """
@@ -105,7 +105,7 @@ class CudaWorkspace(ABC):
         self.both_biases = bias.repeat(copies, 1)
         self.weight, self.bias = self.both_weights[0], self.both_biases[0]
         self.before_weight, self.before_bias = self.both_weights[-1], self.both_biases[-1]
-        # The trainee's own parameters are these from now on, so that nothing needs copying after an epoch.
+        # The state's own parameters are these from now on, so that nothing needs copying after an epoch.
         state.splits.parameters["weight"].data, state.splits.parameters["bias"].data = self.weight, self.bias
         self.adam = [torch.zeros_like(part) for part in (weight, weight, bias, bias)]
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)

@@ -55,7 +55,7 @@ class NativeClasses:
 
 
 class NativeGaussians:
-    """Normal distributions of numbers."""
+    """Normal distributions of regression leaves."""
 
     stumps: ClassVar[str] = "gaussian_stumps"
     tree: ClassVar[str] = "gaussian_tree"
@@ -121,7 +121,7 @@ class Hyperplanes:
     def __init__(self, state: TrainState, samples: Samples, plan: Plan) -> None:
         self.state, self.plan = state, plan
         for parameter in state.splits.parameters.values():
-            parameter.data = parameter.data.contiguous()  # the kernel writes into the trainee's own memory
+            parameter.data = parameter.data.contiguous()  # the kernel writes into the state's own memory
         self.weight, self.bias = (_view(state.splits.parameters[name]) for name in ("weight", "bias"))
         # The kernel updates ‖β‖² as the weights move.
         self.squares = np.multiply(self.weight, self.weight, dtype=np.float64).sum(axis=1)

@@ -107,7 +107,7 @@ class ShardedTask(TrainingTask):
 
 
 class GroupCallback(StoppableCallback):
-    """The first process hears of every epoch; whether it asks to stop, or fails, all are told."""
+    """Call the callback in the first process; if it asks to stop, or fails, all processes do."""
 
     def __init__(self, group: ProcessGroup, callback: EpochCallback | None) -> None:
         super().__init__(callback)
