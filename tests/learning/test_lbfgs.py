@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CrispTreeClassifier, CrispTreeRegressor, TrainingOptions
+from crisptree import CrispTreeClassifier, CrispTreeRegressor, StopTraining, TrainingOptions
 from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.equations.gaussian import log_densities
 from crisptree.equations.noise import damped_steepness
@@ -12,10 +12,11 @@ from crisptree.equations.routing import log_path_probabilities
 from crisptree.learning.engines.base import penalty_shares
 from crisptree.learning.engines.lbfgs_engine import LbfgsEngine
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.options import LBFGS, LBFGS_PHASES, EpochSettings, Plan
+from crisptree.learning.options import LBFGS, LBFGS_PHASES, EpochSettings, Plan, Spec
 from crisptree.learning.samples import Groups, Samples
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
+from crisptree.selection.parameters import apply_selected
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians
 from crisptree.tree import Tree
@@ -238,3 +239,46 @@ def test_wide_tables_take_mini_batches():
     X, y = clouds(60, n_features=300)
     model = CrispTreeClassifier(**FIXED | {"max_depth": 1}, shrinkage=0.0).fit(X, y)
     assert len(tuned(model)) == TrainingOptions().finetune_epochs
+
+
+def test_a_callback_may_stop_any_start_of_a_default_fit():
+    X, y = clouds(80)
+    for stop_at in (1, 4, 8, 13):
+        calls = []
+
+        def stop(record, calls=calls, stop_at=stop_at):
+            calls.append(record)
+            if len(calls) == stop_at:
+                raise StopTraining
+
+        options = TrainingOptions(callbacks=[stop])
+        model = CrispTreeClassifier(**FIXED, shrinkage=0.0, training=options).fit(X, y)
+        assert model.history_ == calls
+
+
+def test_soft_labels_are_refused_by_lbfgs_alone():
+    X, y = clouds(60)
+    probabilities = np.eye(3)[y] * 0.8 + 0.2 / 3
+    model = CrispTreeClassifier(**FIXED, shrinkage=0.0).fit(X, probabilities)
+    assert len(tuned(model)) == TrainingOptions().finetune_epochs
+    with pytest.raises(ValueError, match="'lbfgs' needs hyperplanes, class labels or numbers"):
+        model.set_params(training__optimizer="lbfgs").fit(X, probabilities)
+
+
+def test_growth_of_co2_keeps_its_epochs():
+    X, y = clouds(60)
+    model = CrispTreeClassifier(**FIXED, shrinkage=0.0, training=TrainingOptions(grow="co2"))
+    spec = Spec.of(
+        apply_selected(model.training_parameters(), {}, None),
+        **{"input_norm": 4, "mean_weight": 1.0, "n_rows": 60, "image_shape": None, "seed": 0, "is_small_table": True},
+    )
+    assert (spec.growth.optimizer, spec.growth.epochs) == ("adam", TrainingOptions().epochs)
+    assert spec.finetuning.optimizer == LBFGS
+    assert model.fit(X, y).score(X, y) > 0.5
+
+
+def test_several_starts_are_refused_on_batches():
+    X, y = clouds(60)
+    model = CrispTreeClassifier(**FIXED, shrinkage=0.0, training=TrainingOptions(n_init=2))
+    with pytest.raises(ValueError, match="`n_init` must be 'auto' or 1 for a fit on batches"):
+        model.fit(lambda: iter([(X, y)]))

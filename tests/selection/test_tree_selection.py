@@ -188,6 +188,30 @@ def test_the_best_of_several_starts_is_kept():
     assert np.array_equal(same.tree_.weight, alone.tree_.weight)
 
 
+def test_a_default_fit_is_continued_by_a_warm_start():
+    X, y = two_lines(150)
+    model = CrispTreeClassifier(warm_start=True, random_state=0).fit(X, y)
+    depth = model.get_depth()
+    assert model.fit(X, y).get_depth() >= depth
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"ccp_alpha": 0.01}, {"max_features_per_split": 1}, {"interaction_cst": [[0], [1, 2]]}]
+)
+def test_linear_leaves_are_not_tried_under_pruning_and_constraints(parameters):
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    model = CrispTreeClassifier(**parameters, max_depth=2, random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
+    assert model.cv_results_
+    assert not any(trial.values.get("leaf_model") for trial in model.cv_results_)
+
+
+def test_a_given_leaf_size_is_a_lower_bound_of_those_that_are_tried():
+    X, y = two_lines(150)
+    model = CrispTreeClassifier(min_samples_leaf=10, random_state=0).fit(X, y)
+    sizes = [trial.values["min_samples_leaf"] for trial in model.cv_results_ if "min_samples_leaf" in trial.values]
+    assert set(sizes) == {10, 20}
+
+
 def test_selection_does_not_depend_on_the_number_of_threads():
     X, y = two_lines(150)
     one, two = (CrispTreeClassifier(random_state=0, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))

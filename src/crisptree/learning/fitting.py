@@ -22,7 +22,7 @@ from crisptree.inference.statistics import add_prior_counts, finalize, finalize_
 from crisptree.learning.constraints import WeightConstraints
 from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growth import grow, grow_balanced, single_leaf
-from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback
+from crisptree.learning.history import EpochCallback, StoppableCallback
 from crisptree.learning.linear_leaves import compute_residuals, with_models
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import Samples
@@ -106,28 +106,24 @@ Training = tuple[TrainedTree, TrainedTree, float | None]
 def _best_of_starts(train: Callable[[TrainingContext], Training], context: TrainingContext) -> Training:
     """Train from several random starts and return the tree with the highest training score, the first one of equals.
 
-    The callback hears of the first start, which it may stop, and then of the best one if that is another.
+    The callback is called for the first start only, which it may stop.
     """
-    first, on_epoch = train(context), context.on_epoch
-    if on_epoch:
+    first = train(context)
+    if context.on_epoch:
         return first
     threads = n_threads(context.spec.n_jobs) if current() is None else 1
     samples = context.samples if threads == 1 else replace(context.samples, n_jobs=1)
     seed = int(torch.randint(2**62, (), generator=context.generator))
 
-    def run(number: int) -> tuple[float, Training, list[EpochRecord]]:
-        silent, generator = StoppableCallback(None), torch.Generator().manual_seed(seed + number)
-        trained = train(context._replace(source=samples, generator=generator, on_epoch=silent))
-        return hard_score(trained[1].tree, samples, samples), trained, silent.history
+    def run(number: int) -> tuple[float, Training]:
+        generator = torch.Generator().manual_seed(seed + number)
+        trained = train(context._replace(source=samples, generator=generator, on_epoch=StoppableCallback(None)))
+        return hard_score(trained[1].tree, samples, samples), trained
 
     with workers(min(threads, context.spec.n_init - 1)) as each_of:
         others = list(each_of(run, range(1, context.spec.n_init)))
-    score, best, history = max(others, key=lambda one: one[0])
-    if score <= hard_score(first[1].tree, samples, samples):
-        return first
-    for record in history:
-        on_epoch(record)
-    return best
+    score, best = max(others, key=lambda one: one[0])
+    return best if score > hard_score(first[1].tree, samples, samples) else first
 
 
 def finetune_tree(

@@ -255,7 +255,8 @@ class Spec:
         )
         optimizer = resolve_optimizer(parameters, is_small_table=is_small_table)
         if optimizer == LBFGS:
-            growth = replace(growth, **LBFGS_PLAN | LBFGS_PHASES["growth"])
+            if parameters["grow"] != "co2":  # its bound has steps of its own
+                growth = replace(growth, **LBFGS_PLAN | LBFGS_PHASES["growth"])
             if finetuning.epochs and parameters.get("leaf_model", "constant") == "constant":
                 finetuning = replace(finetuning, **LBFGS_PLAN | LBFGS_PHASES["finetuning"])
         return cls(
@@ -334,7 +335,7 @@ def _n_init(parameters: Mapping[str, Any], optimizer: str) -> int:
     """Resolve the number of random starts; trees that are not grown from random stumps and finetuned have one."""
     n_init = parameters.get("n_init", 1)
     is_random = parameters["grow"] in ("greedy", "balanced") and parameters["finetune_epochs"] > 0
-    if not is_random or parameters.get("leaf_model") == "linear":
+    if not is_random or parameters.get("leaf_model") == "linear" or parameters["early_stopping"]:
         return 1
     if n_init == "auto":
         return LBFGS_STARTS if optimizer == LBFGS else 1

@@ -462,6 +462,9 @@ Minimum minimize(Array<const T, 2> x, std::optional<Numbers<1>> index, std::opti
     for (const int32_t child : {left.data()[i], right.data()[i]}) must(child >= 0 || ~child < n_leaves, "a leaf must exist");
   }
   must_be_aligned(x, sample_weight, order, begin, end, left, right, weight, bias, leaves, share, counts);
+  if (index) must_be_aligned(*index);
+  if (label) must_be_aligned(*label);
+  if (y) must_be_aligned(*y);
   must_be_threads(n_threads);
   const TreeBatch<T> batch = {x.data(), p, index ? index->data() : nullptr, label ? label->data() : nullptr, y ? y->data() : nullptr, n_outputs, sample_weight.data(), order.data(),
                               begin.data(), end.data(), n_trees, left.data(), right.data(), n_splits, weight.data(), bias.data(), leaves.data(), n_values,

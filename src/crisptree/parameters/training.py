@@ -74,7 +74,7 @@ class TrainingOptions(Declared):
         kind='{"auto", "lbfgs", "adam"}',
         doc="""Optimiser of splits and leaves. "lbfgs" is full-batch L-BFGS for dense rows, hyperplanes and
         ``algorithm="likelihood"``; it needs a fraction of Adam's time on small tables. "adam" takes
-        mini-batches, and always finetunes linear leaves. "auto" is L-BFGS up to 256 features and 4
+        mini-batches, and always finetunes linear leaves. "auto" is L-BFGS up to 256 features and a
         million values, unless an option of Adam's schedule is set, such as ``epochs``,
         ``learning_rate``, ``batch_size``, ``steepness`` or ``early_stopping``.""",
         rule=one_of("auto", "lbfgs", "adam"),
@@ -84,9 +84,10 @@ class TrainingOptions(Declared):
     n_init: int | str = parameter(
         default="auto",
         kind='int or "auto"',
-        doc="""Number of random starts of a single tree that is grown greedily and finetuned; the tree with the highest
-        score on the training rows is kept. "auto" is 6 with L-BFGS and 1 with Adam. Trees of a forest
-        have one.""",
+        doc="""Number of random starts of a single tree that is grown greedily and finetuned; the tree with the
+        highest score on the training rows is kept. "auto" is 6 with L-BFGS and 1 with Adam. Trees of a
+        forest, trees with linear leaves and fits with ``early_stopping`` have one. Callbacks and
+        ``history_`` see the first start.""",
         rule=word_or("auto", whole(1)),
         flag="--n-init",
         before=1,

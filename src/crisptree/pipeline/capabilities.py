@@ -27,6 +27,7 @@ LINEAR = values("auto", "oblique", "axis")
 STEPS = values("em", "alternating", "likelihood")
 CONSTANT = values("auto", "constant")
 MINI_BATCHES = values("auto", "adam")
+ONE_START = values("auto", 1)
 GRADIENT_GROWTH = values("greedy", "balanced")
 NONE, ZERO, FALSE = values(None), values(0), values(False)
 EMPTY = Rule(lambda value: not value, "None")
@@ -184,6 +185,7 @@ CAPABILITIES = (
             "algorithm": values("likelihood"),
             "max_leaf_nodes": NONE,
             "optimizer": MINI_BATCHES,
+            "n_init": ONE_START,
             "leaf_model": CONSTANT,
             "max_shift": ZERO,
             "image_shape": NONE,
@@ -208,6 +210,7 @@ CAPABILITIES = (
             "grow": values("greedy"),
             "algorithm": values("likelihood", "em", "alternating"),
             "optimizer": MINI_BATCHES,
+            "n_init": ONE_START,
             "leaf_model": CONSTANT,
             "max_shift": ZERO,
             "warm_start": FALSE,

@@ -221,7 +221,7 @@ def check_warm_start(
     """Check that a warm start does not shrink the tree, and holds the same rows out again."""
     for name, size in (("max_depth", earlier.depth), ("max_leaf_nodes", earlier.n_leaves)):
         limit = parameters[name]
-        if limit is not None and limit < size:
+        if limit not in (None, "auto") and limit < size:
             raise ValueError(
                 f"`{name}` must be at least {size} with warm_start=True, because the tree that is there has as much; "
                 f"got {limit}. Use a new estimator for a smaller tree."

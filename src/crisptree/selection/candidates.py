@@ -40,6 +40,9 @@ DEEPER = 8
 LINEAR_LEAF_DEPTHS = (0, 1, 2, 3, 4)
 """Depths of trees with linear leaves; depth 0 is a linear model."""
 
+RESTRICTIONS_OF_LINEAR_LEAVES = ("ccp_alpha", "sign_cst", "max_features_per_split", "interaction_cst")
+"""Parameters under which linear leaves are not tried."""
+
 MIN_GAIN_OF_DEPTH = 0.0
 """Trees with linear leaves are tried at the next depth while their score rises by more."""
 
@@ -149,7 +152,8 @@ def try_hyperplanes(search: CandidateSearch) -> Candidates:
         yield from climb(search, "input_noise", NOISE_LADDER)
     if search.is_free("l2"):
         yield from climb(search, "l2", L2_STRENGTHS)
-    if search.is_free("l1"):
+    has_groups = search.parameters["optimizer"] == "lbfgs" and search.parameters.get("feature_groups")
+    if search.is_free("l1") and not has_groups:
         yield search.best_of(is_oblique).values | {"l1": START_L1}
         yield from climb(search, "l1", L1_LADDER)
 
@@ -159,9 +163,11 @@ def try_cart(search: CandidateSearch) -> Candidates:
     if not search.is_free("split") or search.leaf_model == "linear":
         return
     n_before = len(search.trials)
-    is_count = isinstance(search.parameters["min_samples_leaf"], Integral)
+    given = search.parameters["min_samples_leaf"]
     depth = {} if search.max_depth is not None and not search.has_free_depth else {"max_depth": None}
-    for min_rows in CART_MIN_SAMPLES_LEAF if is_count else (None,):
+    # A fraction is no lower bound that a number of rows could raise.
+    sizes = sorted({max(given, size) for size in CART_MIN_SAMPLES_LEAF}) if isinstance(given, Integral) else (None,)
+    for min_rows in sizes:
         limit = {"min_samples_leaf": min_rows} if min_rows else {}
         yield CART_SPLITS | {"finetune_epochs": 0} | depth | limit
     found = [trial for trial in search.trials[n_before:] if (trial.values["max_depth"] or 99) <= FINETUNED_CART_DEPTH]
@@ -174,7 +180,10 @@ def try_linear_leaves(search: CandidateSearch) -> Candidates:
     n_outputs = search.target.n_classes or 1
     n_values = n_outputs * search.problem.training.X.shape[1]
     is_given = search.leaf_model == "linear"
-    if not is_given and (not search.is_free("leaf_model") or n_values > MAX_VALUES_OF_LINEAR_LEAVES):
+    # Pruning counts constant leaves, and a linear leaf has all features.
+    is_restricted = any(search.parameters.get(name) is not None for name in RESTRICTIONS_OF_LINEAR_LEAVES)
+    is_offered = search.is_free("leaf_model") and n_values <= MAX_VALUES_OF_LINEAR_LEAVES and not is_restricted
+    if not is_given and not is_offered:
         return
     limit = LINEAR_LEAF_DEPTHS[-1] if search.has_free_depth or search.max_depth is None else search.max_depth
     fixed = {"split": "oblique", "l1": 0.0, "l2": 0.0, "finetune_epochs": 0, "input_noise": START_NOISE}

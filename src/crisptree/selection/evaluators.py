@@ -119,7 +119,7 @@ class TreeEvaluator(Evaluator):
         leaves and thresholds are fitted several folds at once. Either way the trees are those of single fits.
         """
         masks = [fold.training_mask for fold in folds if fold.training_mask is not None]
-        is_lbfgs = spec.growth.optimizer == LBFGS
+        is_lbfgs = LBFGS in (spec.growth.optimizer, spec.finetuning.optimizer)
         if is_lbfgs and len(masks) > 1 and spec.grow == "greedy" and spec.leaf_penalty is None:
             bags = [Bag(mask, spec.seed) for mask in masks]
             return [_as_flat(fitted.tree) for fitted in fit_forest(spec, whole, bags)]

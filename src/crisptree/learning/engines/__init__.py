@@ -10,7 +10,7 @@ from crisptree.learning.engines.cuda_graphs import GraphedEngine
 from crisptree.learning.engines.lbfgs_engine import LbfgsEngine
 from crisptree.learning.engines.native_engine import NativeEngine
 from crisptree.learning.engines.torch_engine import TorchEngine
-from crisptree.learning.options import Plan
+from crisptree.learning.options import LBFGS, Plan
 from crisptree.learning.samples import Samples
 
 ENGINES: dict[str, type[SampleEngine]] = {
@@ -24,7 +24,12 @@ ENGINES: dict[str, type[SampleEngine]] = {
 
 
 def select_engine(state: TrainState, samples: Samples, plan: Plan) -> type[SampleEngine]:
-    """The first backend that supports all of it."""
+    """The first engine that supports all of it; L-BFGS has a schedule that no other engine could take."""
+    if plan.optimizer == LBFGS and not LbfgsEngine.supports(state, samples, plan):
+        raise ValueError(
+            "`optimizer` must be 'auto' or 'adam' here: 'lbfgs' needs hyperplanes, class labels or numbers as y, dense "
+            "rows in memory, and the compiled kernels."
+        )
     return next(engine for engine in ENGINES.values() if engine.supports(state, samples, plan))
 
 

@@ -23,7 +23,7 @@ from crisptree.threads import n_threads
 TRAINING_LEAF_PRIOR = 0.1
 """Pseudo-rows of a leaf while it trains, which keep the logits of a pure leaf finite."""
 
-MIN_VALUES_FOR_THREADS = 2**15
+MIN_VALUES_FOR_THREADS = 2**12
 """Smaller problems are solved before a second thread has started."""
 
 
