@@ -46,7 +46,7 @@ TRIES = 6
 
 
 LOST = 0.5
-"""A trained stump of a regression that gains less than this share of what it began with is put back to its beginning."""
+"""A trained stump of a regression that gains less than this share of its initial gain is put back to its start."""
 
 
 def min_leaf_weight(limits: GrowthLimits, samples: Samples) -> float:
@@ -203,7 +203,7 @@ def grow(
     """Grow a tree until the limits hold, each new split trained as a stump on the rows that reach it.
 
     ``n_drawn`` is how many features a split may have, drawn for each; None lets it have all. ``holds_on`` puts stumps
-    of regressions back that training has taken to where they gain little, which is where constant leaves had better end.
+    of regressions back that gain little after training, which is where constant leaves had better end.
     """
     if isinstance(samples, SummedRows):
         return grow_with(

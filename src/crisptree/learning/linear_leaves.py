@@ -269,8 +269,8 @@ def best_penalty(
 ) -> float:
     """The penalty out of a few whose models are best on rows that did not train the trees, all trees together.
 
-    For regression it is the largest within one standard error of the best: few rows say little of a small one, whose models
-    may be far off. Those that are tried are in rows of mean weight, so that weights which sum to one change nothing.
+    For regression it is the largest within one standard error of the best: few rows say little of a small one, whose
+    models may be far off. Those that are tried are in rows of mean weight, so that weights which sum to one change nothing.
     """
     unit = float(np.mean([task.training.weight.mean() for task in tasks]))
     penalties = PENALTIES[tasks[0].target.name]
