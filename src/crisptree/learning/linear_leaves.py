@@ -270,7 +270,7 @@ def best_penalty(
     """The penalty out of a few whose models are best on rows that did not train the trees, all trees together.
 
     For regression it is the largest within one standard error of the best: few rows say little of a small one, whose
-    models may be far off. Those that are tried are in rows of mean weight, so that weights which sum to one change nothing.
+    models may be far off. Penalties are in rows of mean weight, so that the unit of the weights changes nothing.
     """
     unit = float(np.mean([task.training.weight.mean() for task in tasks]))
     penalties = PENALTIES[tasks[0].target.name]
