@@ -20,7 +20,7 @@ PLAIN = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "scale": "feature"}
 @pytest.mark.parametrize("kind", [CrispForestClassifier, CrispForestRegressor])
 @pytest.mark.parametrize("choose", [True, False], ids=["choosing", "plain"])
 def test_no_check_of_scikit_learn_fails(kind, choose):
-    model = kind(**QUICK, **({} if choose else PLAIN))
+    model = kind.from_flat(**QUICK, **({} if choose else PLAIN))
     results = check_estimator(model, on_fail=None, on_skip=None, expected_failed_checks=EXPECTED)
     assert len(results) > 40
     failed = {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}

@@ -120,5 +120,5 @@ def fork(record):
         CrispTreeClassifier.from_flat(**few).fit(X[:500], y[:500])
         os._exit(0)  # as the children of multiprocessing end
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-CrispTreeClassifier(**few, callbacks=[fork]).fit(X, y)
+CrispTreeClassifier.from_flat(**few, callbacks=[fork]).fit(X, y)
 """)
