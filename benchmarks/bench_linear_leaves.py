@@ -35,7 +35,7 @@ from sklearn.preprocessing import StandardScaler
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.learning.linear_leaves import with_models
-from crisptree.learning.task import RowSet, TrainingTask
+from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.targets import Classes
 
 PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.3, "shrinkage": 0.0, "scale": "feature"}

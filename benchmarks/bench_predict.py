@@ -21,9 +21,10 @@ from sklearn.tree import DecisionTreeClassifier
 from timing import medians, table
 
 from crisptree import CrispTreeClassifier, TrainingOptions
-from crisptree.data.scaling import Scaling
-from crisptree.inference import FlatTree, routing
-from crisptree.inference.statistics import empty_statistics
+from crisptree.data.raw_rows import Scaling
+from crisptree.inference import FlatTree
+from crisptree.inference import flat_tree as routing
+from crisptree.inference.finalization import empty_statistics
 from crisptree.native import router
 from crisptree.structure import TreeStructure
 

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from timing import table
 
 from crisptree import CrispTreeClassifier, metrics
-from crisptree.inference.pruning import STRENGTHS, shrink
+from crisptree.inference.finalization import STRENGTHS, shrink
 from crisptree.targets.classification import LOG_LOSS_EPS
 
 FOLDS = 4

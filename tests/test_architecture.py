@@ -80,7 +80,7 @@ EXCEPTIONS = {
     "learning/fitting.py": {"baselines"},  # the table of growth methods includes the baselines
     "learning/growth.py": {"baselines"},  # exact thresholds, where no stump could be trained
     "persistence/trees.py": {"splits", "tree", "threads"},  # with torch, for trees of modules only
-    "estimators/forest_base.py": {"explain"},  # inside the methods that explain
+    "estimators/forest.py": {"explain"},  # inside the methods that explain
     "estimators/base.py": {"threads"},  # inside the guard of every fit
     "estimators/row_estimator.py": {"explain", "export", "report"},
 }
@@ -118,7 +118,7 @@ LIBRARIES = {
         "encoding/table_encoder.py",
         "cli/evaluation.py",
     },
-    "rich": {"cli", "pipeline/progress.py"},
+    "rich": {"cli", "pipeline/monitoring.py"},
     "typer": {"cli"},
     "pyarrow": {"encoding", "cli", "data/batches.py"},
     "jinja2": {"report"},

@@ -37,7 +37,7 @@ MAX_IMPORTS = 15
 BUSY_MODULES = {
     "pipeline/trees.py": 22,
     "pipeline/forests.py": 16,
-    "estimators/forest_base.py": 20,
+    "estimators/forest.py": 20,
     "estimators/loading.py": 18,
     "estimators/pixels.py": 16,
     "estimators/row_estimator.py": 23,

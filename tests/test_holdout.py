@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
-from crisptree.targets.holdout import hold_out
+from crisptree.targets.base import hold_out
 
 
 def test_every_row_is_in_one_of_the_two_parts():

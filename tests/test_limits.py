@@ -16,7 +16,7 @@ from crisptree import ModelFileError, TrainingOptions, limits
 from crisptree.datasets.catalog import DataFormatError
 from crisptree.datasets.files import read_bytes, read_compact, read_images
 from crisptree.datasets.loaders import read_idx
-from crisptree.encoding.errors import TableError
+from crisptree.encoding.column_values import TableError
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import open_table
 from crisptree.encoding.target_column import read_labels

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crisptree.data.scaling import SCALES, Scaling
+from crisptree.data.raw_rows import SCALES, Scaling
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Scaling
 from crisptree.inference import route_rows
 from crisptree.splits import AbstractSplits, AxisSplits
 from crisptree.tree import Tree

@@ -11,11 +11,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Scaling
 from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
-from crisptree.inference.flat_tree import CrispTree, FlatTree, Rows
-from crisptree.inference.routing import route_rows
-from crisptree.inference.statistics import empty_statistics, leaf_tables
+from crisptree.inference.finalization import empty_statistics, leaf_tables
+from crisptree.inference.flat_tree import CrispTree, FlatTree, Rows, route_rows
 from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target

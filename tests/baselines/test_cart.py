@@ -4,9 +4,8 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.tree import DecisionTreeClassifier
 
-from crisptree.baselines.cart import best_stump
+from crisptree.baselines.cart import LeafLimits, NodeRows, best_stump, round_down
 from crisptree.baselines.growth import grow_baseline
-from crisptree.baselines.search import LeafLimits, NodeRows, round_down
 from crisptree.learning.growth import single_leaf
 from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.splits import kind_of

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from crisptree.baselines.cart import LeafLimits, SearchContext, random_splits
 from crisptree.baselines.co2 import co2_splits
 from crisptree.baselines.growth import SEARCHES, grow_baseline
 from crisptree.baselines.oc1 import oc1_splits
-from crisptree.baselines.search import LeafLimits, SearchContext, random_splits
 from crisptree.equations.routing import goes_right
 from crisptree.learning.growth import single_leaf
 from crisptree.learning.options import GrowthLimits, Plan

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from crisptree.baselines.cart import ONE_ROW, LeafLimits, NodeRows
 from crisptree.baselines.oc1 import _Descents, _orders, _unit
-from crisptree.baselines.search import ONE_ROW, LeafLimits, NodeRows
 from crisptree.native import training
 from tests.toys import clouds
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from crisptree import targets
-from crisptree.baselines import search
-from crisptree.baselines.search import LeafLimits, best_crossings, best_thresholds
+from crisptree.baselines import cart as search
+from crisptree.baselines.cart import LeafLimits, best_crossings, best_thresholds
 
 
 def gain_of(right, y, weight, n_classes):

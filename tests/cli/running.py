@@ -21,7 +21,7 @@ def run(*arguments, stdin=None):
 
     Progress lines are off: whether one is printed depends on how long the command takes.
     """
-    with mock.patch("crisptree.pipeline.progress.SECONDS_BETWEEN_LINES", math.inf):
+    with mock.patch("crisptree.pipeline.monitoring.SECONDS_BETWEEN_LINES", math.inf):
         result = CliRunner().invoke(app, _without_overruled([str(argument) for argument in arguments]), input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -78,7 +78,7 @@ def test_the_worked_example_prints_what_the_manual_says(tmp_path, monkeypatch):
 
 
 def test_slow_commands_print_what_quick_ones_print(tmp_path, monkeypatch):
-    monkeypatch.setattr("crisptree.pipeline.progress.SECONDS_BETWEEN_LINES", -1.0)  # a line after every epoch
+    monkeypatch.setattr("crisptree.pipeline.monitoring.SECONDS_BETWEEN_LINES", -1.0)  # a line after every epoch
     table = write(customers(60), tmp_path / "table.csv")
     answer = run("fit", table, "-t", "buys", "-o", tmp_path / "m.crisp", *QUICK)
     assert answer.code == 0

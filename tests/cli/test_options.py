@@ -7,13 +7,12 @@ import typer
 from typer.testing import CliRunner
 
 from crisptree.cli.options import HELP, parameter_options, with_options
-from crisptree.parameters.declaration import declare_parameters, parameter
 from crisptree.parameters.estimators import (
     ClassifierParameters,
     SegmenterParameters,
     TreeParameters,
 )
-from crisptree.parameters.rules import number, one_of, true_or_false, whole, word_or
+from crisptree.parameters.training import declare_parameters, number, one_of, parameter, true_or_false, whole, word_or
 from tests.cli.running import done
 
 

@@ -11,18 +11,14 @@ from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifie
 from crisptree.data.rows import ArrayRows
 from crisptree.distributed import single_process
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.distributed.rows import Shards
-from crisptree.learning.engines.shard_schedule import ShardedGroups
-from crisptree.learning.engines.sharded import NativeGradients
-from crisptree.learning.engines.sharded_torch import BatchedGradients
+from crisptree.learning.engines.sharded import BatchedGradients, NativeGradients, ShardedGroups
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.loop import DivergenceError
 from crisptree.learning.options import EpochSettings, Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.samples import RowSet, Samples
 from crisptree.learning.sources.base import LeafGroups
-from crisptree.learning.sources.shards import ShardedRows
+from crisptree.learning.sources.shards import ShardedRows, Shards
 from crisptree.learning.stumps import SummedLevel
-from crisptree.learning.task import RowSet
 from crisptree.splits import kind_of
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from crisptree.encoding.errors import TableError
+from crisptree.encoding.column_values import TableError
 from crisptree.encoding.table_files import Utf8Stream, open_table, resolve_encoding
 from tests.encoding.writers import PACK, customers, write
 

@@ -3,8 +3,7 @@
 import pytest
 
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.errors import TableError
-from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat, suggest_format
+from crisptree.encoding.column_values import DEFAULT_FORMAT, NumberFormat, TableError, suggest_format
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import open_table
 from tests.encoding.writers import text

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from crisptree import CrispTreeWarning, TableEncoder
 from crisptree.encoding import containers
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.errors import TableError
+from crisptree.encoding.column_values import TableError
 from crisptree.encoding.preprocessing import RowEncoder
 from crisptree.encoding.table_files import open_table
 from tests.encoding.writers import customers, write

@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 
 from crisptree.encoding import containers
-from crisptree.encoding.errors import TableError
+from crisptree.encoding.column_values import TableError
 from crisptree.encoding.table_files import open_table
 from tests.encoding.writers import PACK, customers, text, write
 

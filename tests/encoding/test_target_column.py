@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from crisptree.encoding.errors import TableError
+from crisptree.encoding.column_values import TableError
 from crisptree.encoding.table_files import open_table
 from crisptree.encoding.target_column import (
     encode_class_labels,

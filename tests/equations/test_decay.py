@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crisptree.equations.decay import DECAYS
+from crisptree.equations.annealing import DECAYS
 from crisptree.learning.options import Plan
 from tests.toys import clouds, plain_tree
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from crisptree.equations.alternating import hard_responsibilities
-from crisptree.equations.gain import entropy
+from crisptree.equations.leaves import entropy
 from crisptree.equations.routing import log_likelihoods, log_path_probabilities
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, gain

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from crisptree.equations.noise import damped_steepness
+from crisptree.equations.annealing import damped_steepness
 from tests.toys import generator
 
 

@@ -11,7 +11,7 @@ from crisptree.parameters.estimators import (
     RegressorParameters,
     SegmenterParameters,
 )
-from crisptree.pipeline.capabilities import CAPABILITIES, check_capabilities, describe_capabilities, violations
+from crisptree.pipeline.validation import CAPABILITIES, check_capabilities, describe_capabilities, violations
 
 PAGE = Path(__file__).parents[2] / "docs" / "capabilities.md"
 KINDS = (RegressorParameters, SegmenterParameters, ForestClassifierParameters, ForestRegressorParameters)

@@ -22,7 +22,7 @@ from crisptree import (
 from crisptree.learning.history import StopTraining
 from crisptree.persistence import checkpoints, model_file
 from crisptree.persistence.checkpoints import CheckpointStore
-from crisptree.pipeline.checkpoints import _check_same, fingerprint
+from crisptree.pipeline.monitoring import _check_same, fingerprint
 
 
 class Crash(BaseException):
@@ -207,7 +207,7 @@ def test_a_checkpoint_of_another_fit_is_refused_and_what_differs_is_named(tmp_pa
     ]:
         with pytest.raises(CheckpointError, match=f"differs in {words}\\. Give fit what it had"):
             one.fit(*data, checkpoint=tmp_path, resume=True)
-    monkeypatch.setattr("crisptree.pipeline.checkpoints.version", lambda name: "0")
+    monkeypatch.setattr("crisptree.pipeline.monitoring.version", lambda name: "0")
     with pytest.raises(CheckpointError, match="version of crisptree, version of torch"):
         model.fit(X, y, checkpoint=tmp_path, resume=True)
 

@@ -9,10 +9,9 @@ from sklearn.base import clone
 
 import crisptree
 from crisptree import CrispTreeClassifier
-from crisptree.learning.constraints import WeightConstraints
 from crisptree.learning.engines import ENGINES
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.options import Plan
+from crisptree.learning.options import Plan, WeightConstraints
 from crisptree.native import training
 from crisptree.tree import Tree
 from tests.learning.comparing import largest_difference, trained

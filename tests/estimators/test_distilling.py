@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.selection.evaluators import TreeEvaluator
-from crisptree.targets.holdout import hold_out
+from crisptree.targets.base import hold_out
 from tests.toys import clouds, plain_regressor, plain_tree
 
 X, Y = clouds(90)

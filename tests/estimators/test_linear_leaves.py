@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import crisptree
 from crisptree import CrispTreeClassifier, CrispTreeRegressor, explain, export
-from crisptree.equations.linear_leaves import ROOT_SHARE, TreeRidge, log_softmax, working_response
+from crisptree.equations.leaves import ROOT_SHARE, TreeRidge, log_softmax, working_response
 from crisptree.learning.linear_leaves import LeafRows, Members
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes

@@ -20,9 +20,8 @@ from crisptree import (
     TrainingOptions,
 )
 from crisptree.cli.options import parameter_options
-from crisptree.parameters.declaration import NEVER, declare_parameters, parameter
 from crisptree.parameters.estimators import ClassifierParameters
-from crisptree.parameters.rules import whole
+from crisptree.parameters.training import NEVER, declare_parameters, parameter, whole
 from tests.toys import clouds
 
 ESTIMATORS = [
@@ -142,9 +141,8 @@ def test_what_came_later_says_what_was_before():
 
 def test_every_word_is_known_where_it_is_used():
     from crisptree.baselines.growth import SEARCHES
-    from crisptree.data.scaling import SCALES
-    from crisptree.equations.annealing import SCHEDULES
-    from crisptree.equations.decay import DECAYS
+    from crisptree.data.raw_rows import SCALES
+    from crisptree.equations.annealing import DECAYS, SCHEDULES
     from crisptree.learning.loop import ALGORITHMS
     from crisptree.splits import KINDS, MODULES
 

@@ -10,8 +10,8 @@ from sklearn.metrics import r2_score
 
 import crisptree
 from crisptree import CrispPixelRegressor, CrispSegmenter, StopTraining
-from crisptree.data.images import Canvas, WindowView
-from crisptree.inference import routing
+from crisptree.data.raw_rows import Canvas, WindowView
+from crisptree.inference import flat_tree as routing
 
 QUICK = {
     "window": 3,

@@ -6,7 +6,7 @@ import torch
 
 import crisptree
 from crisptree import CrispSegmenter
-from crisptree.inference.pruning import find_dead_splits
+from crisptree.inference.finalization import find_dead_splits
 from tests.toys import clouds, connect4_like, plain_tree
 
 QUICK = {"max_depth": 4, "epochs": 4, "finetune_epochs": 4, "min_updates": 20, "random_state": 0, "n_jobs": 1}

@@ -7,8 +7,8 @@ from rich.console import Console
 
 from crisptree import CrispTreeClassifier, TrainingOptions
 from crisptree.learning.history import EpochRecord
-from crisptree.pipeline import progress
-from crisptree.pipeline.progress import ProgressDisplay, fraction_done, recording
+from crisptree.pipeline import monitoring as progress
+from crisptree.pipeline.monitoring import ProgressDisplay, fraction_done, recording
 from tests.toys import clouds, plain_tree
 
 
@@ -169,7 +169,7 @@ def test_a_bar_that_is_not_kept_leaves_nothing_in_a_notebook(notebook):
 
 
 def test_a_verbose_fit_says_what_it_tries_before_it_trains(capsys, monkeypatch):
-    monkeypatch.setattr("crisptree.pipeline.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("crisptree.pipeline.monitoring.SECONDS_BETWEEN_LINES", 0.0)
     X, y = clouds(60)
     model = CrispTreeClassifier(
         max_depth=1, training=TrainingOptions(epochs=1, finetune_epochs=1, min_updates=2), random_state=0, verbose=1

@@ -9,9 +9,9 @@ from sklearn.exceptions import NotFittedError
 
 import crisptree
 from crisptree import CrispSegmenter, ModelFileError, StopTraining
-from crisptree.data.images import Canvas, WindowView
+from crisptree.data.raw_rows import Canvas, WindowView
 from crisptree.estimators.loading import sections_of
-from crisptree.inference import routing
+from crisptree.inference import flat_tree as routing
 from crisptree.persistence.model_file import write
 
 QUICK = {

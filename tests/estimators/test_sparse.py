@@ -12,9 +12,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 import crisptree
 from crisptree import CrispTreeClassifier, TrainingOptions
-from crisptree.data.scaling import Scaling
-from crisptree.data.sparse import SparseRows
-from crisptree.inference import routing
+from crisptree.data.raw_rows import Scaling, SparseRows
+from crisptree.inference import flat_tree as routing
 from tests.toys import random_structure, random_tree
 
 QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 40, "random_state": 0, "n_jobs": 1}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crisptree import CrispSegmenter, load
-from crisptree.data.images import normalise_image
+from crisptree.data.raw_rows import normalise_image
 
 
 def image(seed=0, channels=2):

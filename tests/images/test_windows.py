@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crisptree.data.images import Canvas, WindowView, smooth_image
+from crisptree.data.raw_rows import Canvas, WindowView, smooth_image
 
 
 def images_of(*shapes, channels=1, seed=0):

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from crisptree.data.scaling import Scaling
-from crisptree.inference import FlatTree, routing
-from crisptree.inference.routing import CrispForest
-from crisptree.inference.statistics import empty_statistics
+from crisptree.data.raw_rows import Scaling
+from crisptree.inference import FlatTree
+from crisptree.inference import flat_tree as routing
+from crisptree.inference.finalization import empty_statistics
+from crisptree.inference.flat_tree import CrispForest
 from crisptree.native import router
 from crisptree.structure import TreeStructure
 
@@ -101,7 +102,7 @@ def test_what_python_gives_the_kernel_is_checked():
         one.sum(rows, np.empty((4, 2)), 1, False)
     with pytest.raises(ValueError, match="there must be trees"):
         router.Forest((), np.zeros((1, 3)))
-    from crisptree.inference.routing import compiled_tree
+    from crisptree.inference.flat_tree import compiled_tree
 
     with pytest.raises(ValueError, match="every leaf must have a table"):
         router.Forest((compiled_tree(forest.trees[0]),), np.zeros((3, 3)))

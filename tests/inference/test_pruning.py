@@ -4,10 +4,17 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Scaling
 from crisptree.inference import FlatTree, route_rows
-from crisptree.inference.pruning import cost_complexity_path, find_dead_splits, prune, remove_dead_splits, select_alpha
-from crisptree.inference.statistics import empty_statistics, finalize
+from crisptree.inference.finalization import (
+    cost_complexity_path,
+    empty_statistics,
+    finalize,
+    find_dead_splits,
+    prune,
+    remove_dead_splits,
+    select_alpha,
+)
 from crisptree.structure import TreeStructure
 from tests.toys import CHAIN, SHAPES, clouds, plain_tree, random_structure
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Scaling
 from crisptree.inference import route_rows
 from crisptree.inference.flat_tree import LANES, linear_scores
 from tests.toys import FIGURE_1, SHAPES, random_tree
@@ -38,7 +38,7 @@ def test_a_row_takes_the_same_leaf_alone_and_among_others():
 def test_each_sample_visits_at_most_depth_splits():
     tree, X = crisp(SHAPES[-1]), rows()
     visited = np.zeros(len(X), dtype=int)
-    from crisptree.inference.routing import visit_splits
+    from crisptree.inference.flat_tree import visit_splits
 
     for _, visitors, _ in visit_splits(tree, X):
         visited[visitors] += 1

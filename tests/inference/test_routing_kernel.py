@@ -10,10 +10,11 @@ import pytest
 from sklearn import config_context
 
 from crisptree import CrispTreeWarning
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Scaling
 from crisptree.estimators.base import fast_leaves
-from crisptree.inference import FlatTree, route_rows, routing
-from crisptree.inference.statistics import empty_statistics
+from crisptree.inference import FlatTree, route_rows
+from crisptree.inference import flat_tree as routing
+from crisptree.inference.finalization import empty_statistics
 from crisptree.native import router
 from crisptree.structure import TreeStructure
 from tests.toys import SHAPES, clouds, plain_tree, random_structure

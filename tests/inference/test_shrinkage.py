@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from crisptree.inference import route_rows
-from crisptree.inference.pruning import STRENGTHS, select_strength, shrink, truncate
-from crisptree.inference.statistics import leaf_tables
+from crisptree.inference.finalization import STRENGTHS, leaf_tables, select_strength, shrink, truncate
 from crisptree.metrics import log_loss
 from crisptree.structure import TreeStructure
 from tests.inference.test_pruning import finalized_tree

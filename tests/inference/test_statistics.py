@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Scaling
 from crisptree.inference import route_rows
-from crisptree.inference.statistics import finalize, leaf_tables
+from crisptree.inference.finalization import finalize, leaf_tables
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
 from tests.toys import FIGURE_1, SHAPES, clouds, random_tree

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crisptree.inference import route_rows
-from crisptree.inference.pruning import truncate
+from crisptree.inference.finalization import truncate
 from tests.toys import FIGURE_1, SHAPES, clouds, plain_tree, random_structure
 
 X, Y = clouds(300, n_classes=5)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from crisptree import CrispTreeWarning
-from crisptree.data.images import Canvas, WindowView
-from crisptree.inference import route_rows, routing
-from crisptree.inference.statistics import finalize
+from crisptree.data.raw_rows import Canvas, WindowView
+from crisptree.inference import flat_tree as routing
+from crisptree.inference import route_rows
+from crisptree.inference.finalization import finalize
 from crisptree.native import router
 from crisptree.structure import TreeStructure
 from tests.images.test_windows import images_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from crisptree.data.scaling import Scaling
-from crisptree.inference.statistics import finalize
+from crisptree.data.raw_rows import Scaling
+from crisptree.inference.finalization import finalize
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree

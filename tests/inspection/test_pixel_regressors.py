@@ -7,7 +7,7 @@ import pytest
 
 import crisptree
 from crisptree import CrispPixelRegressor, explain, export
-from crisptree.data.images import Canvas, WindowView
+from crisptree.data.raw_rows import Canvas, WindowView
 from crisptree.export import ExportError, Portable
 from crisptree.plots import plot_confusion, plot_residuals, plot_tree
 from crisptree.report import write

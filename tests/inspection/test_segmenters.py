@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crisptree import CrispSegmenter, explain, export
-from crisptree.data.images import Canvas, WindowView
+from crisptree.data.raw_rows import Canvas, WindowView
 from crisptree.plots import plot_confusion, plot_path, plot_tree
 from crisptree.report import write
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Scaling
 from crisptree.inference import route_rows
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.options import Spec
+from crisptree.learning.samples import RowSet
 from crisptree.learning.sources.batches import BatchedTask, Totals
-from crisptree.learning.task import RowSet
 from crisptree.targets import Classes
 from tests.toys import plain_tree
 

@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from crisptree.data.images import Windows
+from crisptree.data.raw_rows import Windows
 from crisptree.learning.engines import cuda_engine
 from crisptree.learning.engines.cuda_engine import CudaEngine, kernels
 from crisptree.learning.engines.torch_engine import TorchEngine

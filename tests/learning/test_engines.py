@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from crisptree.data.images import Windows
+from crisptree.data.raw_rows import Windows
 from crisptree.learning.engines import ENGINES, select_engine
 from crisptree.learning.engines.cuda_engine import kernels
 from crisptree.learning.finetuning import WholeTree

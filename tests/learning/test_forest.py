@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from crisptree.data.rows import ArrayRows, PickedRows, learn_scaling
-from crisptree.learning.fitting import fit_tree
-from crisptree.learning.forest import Bag, fit_forest
+from crisptree.learning.fitting import Bag, fit_forest, fit_tree
 from crisptree.learning.options import Spec
-from crisptree.learning.task import RowSet, TrainingTask, relative_weights
+from crisptree.learning.samples import RowSet, TrainingTask, relative_weights
 from crisptree.targets import Classes, Gaussians
 from tests.estimators.forests import parameters
 
@@ -77,7 +76,7 @@ def test_trees_that_wait_become_the_same(monkeypatch):
     whole = problem()
     spec = spec_of(whole)
     at_once = [found.tree.weight for found in fit_forest(spec, whole, bags())]
-    monkeypatch.setattr("crisptree.learning.forest.PAIRS_AT_ONCE", N)
+    monkeypatch.setattr("crisptree.learning.fitting.PAIRS_AT_ONCE", N)
     one_by_one = [found.tree.weight for found in fit_forest(spec, whole, bags())]
     assert all(np.array_equal(a, b) for a, b in zip(at_once, one_by_one, strict=True))
 

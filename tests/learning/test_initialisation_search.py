@@ -4,9 +4,8 @@ import numpy as np
 import torch
 
 from crisptree.data.rows import learn_scaling
-from crisptree.learning.samples import Groups
+from crisptree.learning.samples import Groups, RowSet, TrainingTask
 from crisptree.learning.stumps import QUANTILES, _quantiles, find_initial_splits
-from crisptree.learning.task import RowSet, TrainingTask
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Gaussians
 from tests.toys import plain_regressor

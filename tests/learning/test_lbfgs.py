@@ -6,11 +6,11 @@ import torch
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor, StopTraining, TrainingOptions
 from crisptree.data.rows import ArrayRows, PickedRows
-from crisptree.equations.gaussian import log_densities
-from crisptree.equations.noise import damped_steepness
+from crisptree.equations.annealing import damped_steepness
+from crisptree.equations.leaves import log_densities
 from crisptree.equations.routing import log_path_probabilities
 from crisptree.learning.engines.base import penalty_shares
-from crisptree.learning.engines.lbfgs_engine import LbfgsEngine
+from crisptree.learning.engines.native_engine import LbfgsEngine
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.options import LBFGS, LBFGS_PHASES, EpochSettings, Plan, Spec
 from crisptree.learning.samples import Groups, Samples

@@ -6,8 +6,8 @@ import torch
 from sklearn.datasets import load_digits
 
 from crisptree import CrispTreeClassifier
+from crisptree.data.raw_rows import Scaling
 from crisptree.data.rows import ShiftedImages
-from crisptree.data.scaling import Scaling
 from crisptree.learning import loop as training_loop
 from crisptree.learning.engines import ENGINES
 from crisptree.learning.finetuning import WholeTree

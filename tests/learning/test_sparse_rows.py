@@ -7,9 +7,8 @@ import pytest
 import torch
 from scipy import sparse
 
+from crisptree.data.raw_rows import Scaling, SparseRows
 from crisptree.data.rows import SparseTrainingRows
-from crisptree.data.scaling import Scaling
-from crisptree.data.sparse import SparseRows
 from crisptree.learning.engines import ENGINES, select_engine
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.growth import grow, single_leaf

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Scaling
 from crisptree.equations.routing import log_likelihoods
 from crisptree.learning.engines.base import penalty_shares
 from crisptree.learning.engines.torch_engine import add_penalty_gradient
@@ -12,9 +12,8 @@ from crisptree.learning.finetuning import WholeTree, finetune, hard_score
 from crisptree.learning.fitting import FEW_VALUES, device_of
 from crisptree.learning.loop import ALGORITHMS, DivergenceError, train
 from crisptree.learning.options import Plan, Spec
-from crisptree.learning.samples import Groups
+from crisptree.learning.samples import Groups, RowSet, TrainingTask
 from crisptree.learning.stumps import Stumps
-from crisptree.learning.task import RowSet, TrainingTask
 from crisptree.splits import AxisCandidates, ObliqueSplits
 from crisptree.targets import Classes, Gaussians
 from tests.toys import FIGURE_1, class_samples, clouds, generator, plain_regressor, random_tree

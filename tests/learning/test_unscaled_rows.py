@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from crisptree.data import rows as data_rows
+from crisptree.data.raw_rows import Scaling
 from crisptree.data.rows import ArrayRows, UnscaledRows
-from crisptree.data.scaling import Scaling
 from tests.toys import class_samples, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 3, "finetune_epochs": 3, "min_updates": 8, "batch_size": 64, "random_state": 0}

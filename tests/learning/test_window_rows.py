@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.data.images import Canvas, Windows, WindowView
+from crisptree.data.raw_rows import Canvas, Windows, WindowView
 from crisptree.learning import loop as training_loop
 from crisptree.learning.engines.native_engine import NativeEngine
 from crisptree.learning.engines.torch_engine import TorchEngine

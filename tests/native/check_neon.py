@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from crisptree.data.scaling import Scaling
-from crisptree.inference import FlatTree, routing
-from crisptree.inference.statistics import empty_statistics
+from crisptree.data.raw_rows import Scaling
+from crisptree.inference import FlatTree
+from crisptree.inference import flat_tree as routing
+from crisptree.inference.finalization import empty_statistics
 from crisptree.structure import TreeStructure
 
 ROOT = Path(__file__).parents[2]

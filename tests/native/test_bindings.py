@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from crisptree.data.images import Windows
-from crisptree.data.scaling import Scaling
-from crisptree.inference import routing
+from crisptree.data.raw_rows import Scaling, Windows
+from crisptree.inference import flat_tree as routing
 from crisptree.native import router, training
 from tests.toys import random_structure, random_tree
 

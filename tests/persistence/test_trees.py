@@ -9,7 +9,7 @@ import pytest
 from torch import nn
 
 from crisptree import ModelFileError
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Scaling
 from crisptree.inference import CrispTree, FlatTree, Statistics, route_rows
 from crisptree.persistence.model_file import read, write
 from crisptree.persistence.trees import CheckedArrays, arrays_of, known_sections, trees_from_file, trees_to_sections

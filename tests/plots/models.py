@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Scaling
 from crisptree.inference import FlatTree
-from crisptree.inference.statistics import empty_statistics, finalize
+from crisptree.inference.finalization import empty_statistics, finalize
 from crisptree.learning.history import EpochRecord
-from crisptree.selection.trials import Trial
+from crisptree.selection.candidates import Trial
 from crisptree.structure import TreeStructure
 from tests.toys import FIGURE_1, plain_tree
 

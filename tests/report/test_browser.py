@@ -9,7 +9,7 @@ import pytest
 
 from crisptree.datasets import load_digits
 from crisptree.encoding.preprocessing import Column, Preprocessing
-from crisptree.inference.statistics import finalize
+from crisptree.inference.finalization import finalize
 from crisptree.report import write
 from tests.export.models import of_table
 from tests.plots.models import random_model

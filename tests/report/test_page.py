@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import crisptree
-from crisptree.data.scaling import Scaling
-from crisptree.inference.statistics import finalize
+from crisptree.data.raw_rows import Scaling
+from crisptree.inference.finalization import finalize
 from crisptree.report import write
 from crisptree.report.classification import SCRIPTS
 from crisptree.structure import TreeStructure

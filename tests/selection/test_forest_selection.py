@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from crisptree import CrispForestRegressor
-from crisptree.selection.candidates import SHARP
+from crisptree.selection.candidates import SHARP, Trial, find_best, select_against
 from crisptree.selection.evaluators import EnsemblePredictions, ForestEvaluator
 from crisptree.selection.parameters import MIXED
-from crisptree.selection.trials import Trial, find_best, select_against
 from crisptree.targets import Classes, Gaussians
 
 ROWS = 400

@@ -8,7 +8,7 @@ import crisptree
 from crisptree import CrispForestRegressor, CrispTreeRegressor
 from crisptree.data.rows import learn_scaling
 from crisptree.learning.linear_leaves import PENALTIES, best_penalty
-from crisptree.learning.task import RowSet, TrainingTask
+from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.selection.evaluators import EnsemblePredictions
 from crisptree.targets import Gaussians
 from tests.estimators.forests import QUICK, regressor

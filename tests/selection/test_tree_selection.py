@@ -7,10 +7,9 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from crisptree import CrispForestClassifier, CrispTreeClassifier, TrainingOptions
 from crisptree.learning.options import Plan
 from crisptree.selection import search
-from crisptree.selection.candidates import try_noise_levels
+from crisptree.selection.candidates import Trial, find_best, select_close, try_noise_levels
 from crisptree.selection.parameters import apply_selected, is_unresolved
 from crisptree.selection.search import shorten_phase
-from crisptree.selection.trials import Trial, find_best, select_close
 from tests.toys import clouds
 
 QUICK = {"epochs": 5, "finetune_epochs": 10, "min_updates": 60, "random_state": 0, "device": "cpu", "n_jobs": 1}

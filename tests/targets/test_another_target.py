@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Scaling
 from crisptree.inference import route_rows
-from crisptree.inference.pruning import truncate
+from crisptree.inference.finalization import truncate
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.options import Spec
-from crisptree.learning.task import RowSet, TrainingTask
+from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.persistence.model_file import read, write
 from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
 from crisptree.targets import TARGETS, Target

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.equations.gaussian import DEEPEST_DOUBT, SMALLEST_VARIANCE
+from crisptree.equations.leaves import DEEPEST_DOUBT, SMALLEST_VARIANCE
 from crisptree.targets import Gaussians, gain, regression
 from tests.toys import generator, random_gaussians
 

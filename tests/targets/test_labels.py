@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from crisptree import CrispSegmenter, CrispTreeClassifier
-from crisptree.targets.labels import class_numbers
+from crisptree.targets.base import class_numbers
 
 
 def by_definition(labels, classes):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crisptree import CrispTreeClassifier, threads
-from crisptree.inference import routing
+from crisptree.inference import flat_tree as routing
 from tests.every_kind import FITS, QUICK, Data
 
 

@@ -28,7 +28,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.baselines.search import GAIN_DIGITS, SearchContext, random_splits
+from crisptree.baselines.cart import GAIN_DIGITS, SearchContext, random_splits
 from crisptree.equations.routing import goes_right
 from crisptree.learning.engines.torch_engine import Adam
 from crisptree.learning.samples import Groups, Samples

@@ -8,11 +8,10 @@ from typing import ClassVar
 
 import torch
 
-from crisptree.baselines.cart import axis_aligned_splits
+from crisptree.baselines.cart import LeafLimits, SearchContext, axis_aligned_splits, random_splits
 from crisptree.baselines.co2 import co2_splits
 from crisptree.baselines.oc1 import oc1_splits
-from crisptree.baselines.search import LeafLimits, SearchContext, random_splits
-from crisptree.learning.checkpoint import Checkpointable, Progress, RngState, TensorState
+from crisptree.learning.engines.base import Checkpointable, Progress, RngState, TensorState
 from crisptree.learning.growth import grow_with, min_leaf_weight
 from crisptree.learning.history import EpochCallback, EpochRecord
 from crisptree.learning.options import GrowthLimits, Plan

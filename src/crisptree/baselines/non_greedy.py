@@ -17,7 +17,7 @@ from torch import Tensor
 
 from crisptree.baselines.co2 import NU_CANDIDATES, Children, Floats, Paths, bound_steps, losses
 from crisptree.equations.routing import goes_right
-from crisptree.learning.checkpoint import Checkpointable, Progress, RngState, TensorState
+from crisptree.learning.engines.base import Checkpointable, Progress, RngState, TensorState
 from crisptree.learning.engines.native_engine import best_entries
 from crisptree.learning.finetuning import BestTree, TrainedTree, hard_score
 from crisptree.learning.history import EpochCallback, EpochRecord

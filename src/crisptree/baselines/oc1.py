@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from crisptree.baselines.cart import axis_aligned_hyperplanes
-from crisptree.baselines.search import (
+from crisptree.baselines.cart import (
     GAIN_DIGITS,
     HyperplaneArrays,
     LeafLimits,
     NodeRows,
     SearchContext,
+    axis_aligned_hyperplanes,
     best_crossings,
     best_thresholds,
 )

@@ -26,12 +26,11 @@ from crisptree.cli.tables import (
     stdin_as_file,
 )
 from crisptree.cli.training import LabelledTable, TrainingTable, open_training_table
-from crisptree.encoding.errors import TableError, counted
+from crisptree.encoding.column_values import TableError, counted
 from crisptree.inference import FlatTree
 from crisptree.parameters.estimators import ClassifierParameters
-from crisptree.pipeline.progress import ProgressDisplay
-from crisptree.targets.holdout import hold_out, quantile_strata
-from crisptree.targets.labels import class_numbers
+from crisptree.pipeline.monitoring import ProgressDisplay
+from crisptree.targets.base import class_numbers, hold_out, quantile_strata
 from crisptree.threads import row_blocks
 
 Array = npt.NDArray[Any]

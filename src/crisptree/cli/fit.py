@@ -37,9 +37,9 @@ from crisptree.cli.training import (
     open_training_table,
 )
 from crisptree.distributed import is_distributed
-from crisptree.encoding.errors import counted
+from crisptree.encoding.column_values import counted
 from crisptree.parameters.estimators import MAX_TREES, ClassifierParameters
-from crisptree.pipeline.progress import ProgressDisplay
+from crisptree.pipeline.monitoring import ProgressDisplay
 
 
 @dataclass
@@ -117,7 +117,7 @@ class FitOptions:
             raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave out {conflicts[0]}.")
         if conflicts or self.stream is not None:
             return not conflicts and self.stream
-        from crisptree.pipeline.capabilities import violations
+        from crisptree.pipeline.validation import violations
 
         # A fit that nobody asked to train in batches must not fail in them.
         values = crisptree.CrispTreeClassifier.from_flat(**parameters).training_parameters()

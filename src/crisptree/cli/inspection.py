@@ -24,8 +24,7 @@ from crisptree.cli.tables import (
     load_table_model,
     read_labelled_rows,
 )
-from crisptree.encoding.errors import TableError, counted, listed
-from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat
+from crisptree.encoding.column_values import DEFAULT_FORMAT, NumberFormat, TableError, counted, listed
 from crisptree.encoding.preprocessing import VERSION, Preprocessing
 from crisptree.files import atomic_write
 from crisptree.inference import CrispTree, FlatTree

@@ -17,13 +17,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 
 from crisptree.encoding.column_profile import MAX_CATEGORIES
-from crisptree.encoding.errors import TableError
-from crisptree.encoding.number_format import DEFAULT_FORMAT, THOUSANDS, NumberFormat
+from crisptree.encoding.column_values import DEFAULT_FORMAT, THOUSANDS, NumberFormat, TableError
 from crisptree.encoding.table_files import TableFile, open_table, resolve_encoding
-from crisptree.parameters.declaration import Parameter
 from crisptree.parameters.estimators import TreeParameters
-from crisptree.parameters.rules import Rule, is_whole, whole
-from crisptree.parameters.training import TrainingOptions
+from crisptree.parameters.training import Parameter, Rule, TrainingOptions, is_whole, whole
 
 FORMATS = ".csv, .tsv, .parquet, .npz or LIBSVM (.libsvm, .svm, .txt); text also as .gz, .bz2, .xz"
 

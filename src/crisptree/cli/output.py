@@ -17,7 +17,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from crisptree.pipeline.progress import ProgressDisplay
+from crisptree.pipeline.monitoring import ProgressDisplay
 from crisptree.sanitization import sanitize, sanitize_json
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}

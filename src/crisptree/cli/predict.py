@@ -29,7 +29,7 @@ from crisptree.cli.tables import (
     open_for_model,
     stdin_as_file,
 )
-from crisptree.encoding.errors import TableError, counted
+from crisptree.encoding.column_values import TableError, counted
 from crisptree.encoding.table_files import DELIMITERS, WRITERS, DelimitedWriter, TableWriter
 from crisptree.files import atomic_write
 from crisptree.inference import route_rows

@@ -16,7 +16,7 @@ from crisptree.cli.output import Output
 from crisptree.cli.tables import is_image_model
 from crisptree.cli.training import train
 from crisptree.datasets.files import NamedImage, read_images, write_png, write_tif
-from crisptree.encoding.errors import TableError, counted
+from crisptree.encoding.column_values import TableError, counted
 from crisptree.files import atomic_write
 from crisptree.parameters.estimators import SegmenterParameters
 

@@ -19,7 +19,7 @@ import crisptree
 from crisptree import limits
 from crisptree.cli.options import CsvFormat
 from crisptree.cli.output import Output, with_flags
-from crisptree.encoding.errors import TableError, counted, listed
+from crisptree.encoding.column_values import TableError, counted, listed
 from crisptree.encoding.preprocessing import Preprocessing, RowEncoder, find_unknown_columns
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import encode_class_labels, read_labels, read_numbers, read_texts

@@ -23,7 +23,7 @@ from crisptree.cli.output import Output
 from crisptree.cli.tables import LabelledRows, read_target
 from crisptree.data.batches import Batches
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.errors import TableError, listed, suggest_name
+from crisptree.encoding.column_values import TableError, listed, suggest_name
 from crisptree.encoding.preprocessing import EncodedInput, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import (
@@ -34,7 +34,7 @@ from crisptree.encoding.target_column import (
     read_weights,
 )
 from crisptree.limits import usable_memory
-from crisptree.pipeline.progress import ProgressDisplay
+from crisptree.pipeline.monitoring import ProgressDisplay
 
 Rows = npt.NDArray[np.float32]
 

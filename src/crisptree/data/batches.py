@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.encoding.containers import are_batches, is_of_torch
-from crisptree.tensors import detach
+from crisptree.targets.base import detach
 
 __all__ = ["Batch", "Batches", "StreamError"]
 

@@ -17,9 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.data.images import Windows
-from crisptree.data.scaling import Doubles, Scaling, scaled
-from crisptree.data.sparse import SparseRows
+from crisptree.data.raw_rows import Doubles, Scaling, SparseRows, Windows, scaled
 from crisptree.threads import row_blocks
 
 

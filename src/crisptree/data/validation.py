@@ -16,8 +16,15 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
-from crisptree.data.sparse import MAX_FEATURES, SparseRows
-from crisptree.encoding.column_values import ColumnValues, extract_values
+from crisptree.data.raw_rows import MAX_FEATURES, SparseRows
+from crisptree.encoding.column_values import (
+    ColumnValues,
+    RefusedColumns,
+    TableError,
+    check_unique_names,
+    extract_values,
+    listed,
+)
 from crisptree.encoding.containers import (
     as_table,
     convert_records,
@@ -29,11 +36,9 @@ from crisptree.encoding.containers import (
     refuse_batches,
     reorder_columns,
 )
-from crisptree.encoding.errors import RefusedColumns, TableError, check_unique_names, listed
 from crisptree.encoding.preprocessing import EncodedInput, Preprocessing
 from crisptree.encoding.table_encoder import TableEncoder
-from crisptree.targets.labels import check_utf8, rescale_weights
-from crisptree.tensors import detach
+from crisptree.targets.base import check_utf8, detach, rescale_weights
 
 Shape = tuple[int, ...]
 Singles = npt.NDArray[np.float32]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.datasets.catalog import CATALOG, DataFormatError
-from crisptree.targets.holdout import hold_out
+from crisptree.targets.base import hold_out
 
 HOLDOUT_FRACTION = 0.2
 """Fraction of the rows for testing, and of the rest for validation."""

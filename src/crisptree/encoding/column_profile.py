@@ -10,10 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.encoding.column_values import DATE, ZERO_PADDED, ColumnValues, Doubles, extract_values
+from crisptree.encoding.column_values import (
+    DATE,
+    LOCALIZED_NUMBER,
+    ZERO_PADDED,
+    ColumnValues,
+    Doubles,
+    RefusedColumns,
+    TableError,
+    extract_values,
+    find_unit,
+    listed,
+    suggest_format,
+)
 from crisptree.encoding.containers import TableLike
-from crisptree.encoding.errors import RefusedColumns, TableError, listed
-from crisptree.encoding.number_format import LOCALIZED_NUMBER, find_unit, suggest_format
 from crisptree.encoding.preprocessing import MISSING, Column, Preprocessing
 from crisptree.files import reading
 

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from crisptree.encoding.errors import TableError, check_unique_names, listed
-from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat
+from crisptree.encoding.column_values import DEFAULT_FORMAT, NumberFormat, TableError, check_unique_names, listed
 
 VALUES_PER_BATCH = 2**22
 MAX_ROWS_PER_BATCH, MIN_ROWS_PER_BATCH = 2**16, 2**8

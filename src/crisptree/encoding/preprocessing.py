@@ -19,12 +19,21 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree import limits
-from crisptree.encoding.column_values import ColumnValues, extract_values
+from crisptree.encoding.column_values import (
+    DEFAULT_FORMAT,
+    ColumnValues,
+    NumberFormat,
+    RefusedColumns,
+    TableError,
+    counted,
+    extract_values,
+    hint_format,
+    listed,
+    suggest_name,
+)
 from crisptree.encoding.containers import TableLike
-from crisptree.encoding.errors import RefusedColumns, TableError, counted, listed, suggest_name
-from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat, hint_format
 from crisptree.files import checked_size, reading
-from crisptree.targets.labels import check_utf8
+from crisptree.targets.base import check_utf8
 
 Rows = npt.NDArray[np.float32]
 

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.encoding.column_profile import MAX_CATEGORIES, ColumnOptions, TableProfile
+from crisptree.encoding.column_values import TableError, listed, suggest_name
 from crisptree.encoding.containers import Table, as_table, compute_batch_rows, get_column_labels
-from crisptree.encoding.errors import TableError, listed, suggest_name
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder, Rows
 from crisptree.exceptions import CrispTreeWarning
 

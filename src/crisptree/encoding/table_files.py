@@ -36,10 +36,16 @@ from crisptree.encoding.array_files import (
     read_libsvm_batches,
     read_npz,
 )
-from crisptree.encoding.column_values import NUMBER
+from crisptree.encoding.column_values import (
+    DEFAULT_FORMAT,
+    NUMBER,
+    NumberFormat,
+    TableError,
+    check_unique_names,
+    listed,
+    suggest_name,
+)
 from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, compute_batch_rows
-from crisptree.encoding.errors import TableError, check_unique_names, listed, suggest_name
-from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat
 from crisptree.files import CHUNK_BYTES, Bounded, checked_size, reading
 
 DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.encoding.column_values import INTEGER, ColumnValues, extract_values
-from crisptree.encoding.errors import TableError, listed
+from crisptree.encoding.column_values import INTEGER, ColumnValues, TableError, extract_values, listed
 from crisptree.encoding.preprocessing import MISSING
 from crisptree.encoding.table_files import TableFile
 from crisptree.files import reading
-from crisptree.targets.labels import class_numbers
+from crisptree.targets.base import class_numbers
 
 Labels = npt.NDArray[np.object_]
 

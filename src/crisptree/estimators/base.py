@@ -16,17 +16,18 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.data.sparse import SparseRows
+from crisptree.data.raw_rows import SparseRows
 from crisptree.data.validation import InputSchema, check_rows
 from crisptree.encoding.containers import materialize, reorder_columns
 from crisptree.estimators.loading import GREEDY, TREE, ReadTrees, register, sections_of
-from crisptree.inference import CrispTree, FlatTree, routing
-from crisptree.inference.pruning import PruningPath, cost_complexity_path
-from crisptree.inference.pruning import prune as prune_tree
-from crisptree.inference.pruning import truncate as truncate_tree
+from crisptree.inference import CrispTree, FlatTree
+from crisptree.inference import flat_tree as routing
+from crisptree.inference.finalization import PruningPath, cost_complexity_path
+from crisptree.inference.finalization import prune as prune_tree
+from crisptree.inference.finalization import truncate as truncate_tree
 from crisptree.parameters.estimators import check_argument
 from crisptree.persistence.model_file import ModelFile, ModelFileError, Sections, write
-from crisptree.pipeline.capabilities import violations
+from crisptree.pipeline.validation import violations
 from crisptree.targets.base import TargetEncoding
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from crisptree.estimators.row_estimator import RowEstimator
 from crisptree.parameters.estimators import ClassifierParameters, check_argument
 from crisptree.pipeline.distillation import label_by_classifier, make_copies
+from crisptree.targets.base import label_type
 from crisptree.targets.classification import ClassEncoding
-from crisptree.targets.labels import label_type
 from crisptree.typing import ArrayLike, MatrixLike
 
 

@@ -1,26 +1,392 @@
-"""Forests of classification and regression trees, with the interface of scikit-learn's."""
+"""Forests: the common base, classifier and regressor."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+import math
+from abc import abstractmethod
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.special import ndtri
+from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
+from crisptree.data.validation import resolve_columns, split_encoded
+from crisptree.distributed import check_single_process
+from crisptree.estimators.base import Estimator, is_plain, set_row_tags
 from crisptree.estimators.classifier import CrispTreeClassifier, ProbabilisticClassifier
-from crisptree.estimators.forest_base import ForestEstimator
+from crisptree.estimators.loading import ESTIMATOR, MEMBER, ReadTrees
 from crisptree.estimators.regressor import CrispTreeRegressor, Doubles, GaussianRegressor, check_reference_rows
+from crisptree.estimators.row_estimator import RowEstimator, visited_nodes
+from crisptree.inference import CrispTree
+from crisptree.inference.flat_tree import CrispForest
 from crisptree.inference.quantiles import forest_quantiles
-from crisptree.parameters.estimators import ForestClassifierParameters, ForestRegressorParameters
+from crisptree.parameters.estimators import MAX_TREES, ForestClassifierParameters, ForestRegressorParameters
+from crisptree.parameters.training import Parameter
+from crisptree.persistence.model_file import ModelFile, ModelFileError
 from crisptree.pipeline import validation as checks
+from crisptree.pipeline.bootstrap import (
+    Bagging,
+    check_bags,
+    check_more_trees,
+    check_same_rows,
+    check_tree_number,
+    digest_of,
+)
+from crisptree.pipeline.monitoring import Checkpoints
+from crisptree.pipeline.validation import check_parameters
+from crisptree.selection.parameters import MIXED
 from crisptree.targets.classification import ClassEncoding
 from crisptree.targets.regression import RegressionEncoding, squeeze_outputs
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
+    from crisptree.explain import ForestPath
     from crisptree.pipeline.forests import OutOfBag
+    from crisptree.selection.candidates import Trial
+
+
+TreeT = TypeVar("TreeT", bound=RowEstimator)
+
+PROXIMITY_CHUNK = 1024
+"""Rows of a matrix of proximities that are computed at a time."""
+
+
+class ForestEstimator(Estimator):
+    """Base of the forests; ``ENCODING`` of a subclass is what depends on y."""
+
+    MODEL = "forest_"
+    SCORE: ClassVar[tuple[str, str]]
+    """Name and format of the score."""
+
+    forest_: CrispForest
+    best_params_: dict[str, Any]
+    cv_results_: list[Trial]
+    best_iteration_: npt.NDArray[np.int64]
+    oob_score_: float
+    seed_: int
+    n_rows_: int
+    rows_digest_: str
+    bags_: str
+
+    if TYPE_CHECKING:
+        PARAMETERS: ClassVar[dict[str, Parameter]]
+        FIXED: ClassVar[dict[str, Any]]
+        split: Any
+        max_depth: Any
+        categorical_features: Any
+        random_state: Any
+        device: str
+        n_jobs: int | None
+        warm_start: bool
+
+        @classmethod
+        def declared_parameters(cls) -> dict[str, Parameter]: ...
+        def training_parameters(self) -> dict[str, Any]: ...
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+
+    @abstractmethod
+    def predict(self, X: MatrixLike) -> npt.NDArray[Any]:
+        """Predict rows."""
+
+    @abstractmethod
+    def _difference(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:
+        """Compute the mean distance of two predictions."""
+
+    @abstractmethod
+    def _set_out_of_bag(self, out_of_bag: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
+        """Set the out-of-bag predictions; ``kept`` are the rows with a positive weight."""
+
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        eval_set: tuple[MatrixLike, ArrayLike] | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        resume: bool = False,
+    ) -> Self:
+        """Draw a bootstrap sample for every tree, grow all trees in one batch and finetune each.
+
+        A failed fit leaves the estimator unchanged.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows and targets, as in ``CrispTreeClassifier.fit``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, multiplied by those of the bootstrap sample. A row of weight zero is left out.
+        eval_set : (X, y), default=None
+            Validation set used for model selection and early stopping.
+        checkpoint, checkpoint_every, resume
+            As in ``CrispTreeClassifier.fit``. With a checkpoint, trees are finetuned one after the other.
+        """
+        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
+        check_single_process("a forest")
+        X, encoded_by = split_encoded(X)
+        with self._fitting(encoded_by=encoded_by) as twin:
+            parameters = self.training_parameters()
+            check_parameters(
+                self.declared_parameters(), parameters, is_forest=True, has_validation=eval_set is not None
+            )
+            earlier = getattr(self, "forest_", None) if self.warm_start else None
+            encoding = None
+            if earlier is not None:
+                encoding = self._fitted_encoding(earlier.trees[0])
+                twin.set_input_schema(self.input_schema)
+            data = checks.check_training_data(twin, X, y, sample_weight, encoding, reset=earlier is None)
+            held_out = None
+            if eval_set is not None:
+                held_out = checks.check_validation(twin, eval_set, data.encoding, may_be_soft=True)
+            seed = checks.draw_seed(self.random_state)
+            rows = digest_of(data)
+            if earlier is not None:
+                check_more_trees(
+                    *(parameters, len(earlier), self.n_rows_, len(data.y)),
+                    has_models=any(tree.is_linear for tree in self.forest_),
+                )
+                check_same_rows(getattr(self, "rows_digest_", rows), rows)
+                seed = self.seed_
+            bagging = Bagging.of(parameters, len(data.y), seed, None, are_images=data.image_shape is not None)
+            before = bagging.kind if earlier is None else getattr(self, "bags_", bagging.kind)
+            check_bags(before, bagging, parameters["n_estimators"])
+            from crisptree.pipeline.forests import fit_forest_rows
+            from crisptree.pipeline.trees import device_for
+
+            parameters = resolve_columns(parameters, twin.input_schema)
+            inputs = data.describe(held_out)
+            inputs |= {"warm_start": [*(earlier or [])], "device": device_for(parameters, data)}
+            with checkpoints.kept(parameters, inputs, seed) as seed:
+                selected = getattr(self, "best_params_", {})
+                trained = fit_forest_rows(parameters, data, held_out, earlier, selected, seed)
+            twin._set_encoding(data.encoding)
+            twin.seed_, twin.n_rows_, twin.rows_digest_, twin.bags_ = seed, len(data.y), rows, bagging.kind
+            twin.forest_, twin.history_ = CrispForest.of(trained.trees), trained.history
+            twin.best_params_, twin.cv_results_ = trained.chosen, trained.path
+            if parameters["early_stopping"]:
+                twin.best_iteration_ = np.array(trained.best_iterations)
+            if trained.out_of_bag is not None:
+                twin.oob_score_ = trained.out_of_bag.score
+                kept = checks.kept_rows(getattr(self, "class_weight", None), y, sample_weight, len(data.y))
+                twin._set_out_of_bag(trained.out_of_bag, kept)
+        return self
+
+    def _as_tree(self, kind: type[TreeT], number: int) -> TreeT:
+        """Return one of the trees as a fitted estimator of a class."""
+        tree = self.forest_.trees[check_tree_number(number, len(self.forest_))]
+        own = {name: getattr(self, name) for name in kind.PARAMETERS if name in self.PARAMETERS} | self.FIXED
+        if self.max_depth == "auto":
+            own["max_depth"] = None
+        if isinstance(self.split, str) and self.split == MIXED:
+            own["split"] = "auto"  # which both families of splits satisfy
+        one = kind(**own | {"warm_start": False, "random_state": None})
+        one.tree_ = one.greedy_tree_ = tree
+        one.history_ = []
+        one.set_input_schema(self.input_schema)
+        one._set_encoding(self._fitted_encoding(tree))
+        return one
+
+    def _distill(self, kind: type[Any], X: MatrixLike, y: ArrayLike | None, options: dict[str, Any]) -> Any:
+        """Distill the forest into a tree of a class; options are its parameters and arguments of ``distill``."""
+        check_is_fitted(self)
+        declared = kind.declared_parameters()
+        own = {name: options.pop(name) for name in list(options) if name in declared or name == "training"}
+        shared = {name: getattr(self, name) for name in ("random_state", "n_jobs", "categorical_features")}
+        return kind.from_flat(**shared | {"image_shape": self.image_shape_} | own).distill(self, X, y, **options)
+
+    def __len__(self) -> int:
+        """Return the number of trees."""
+        check_is_fitted(self)
+        return len(self.forest_)
+
+    @abstractmethod
+    def tree(self, number: int) -> Any:
+        """Return one of the trees as an estimator."""
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """All trees as estimators."""
+        check_is_fitted(self)
+        return [self.tree(number) for number in range(len(self.forest_))]
+
+    def _values(self, X: MatrixLike) -> npt.NDArray[np.float64]:
+        """Average the values of every row's leaves.  (n, n_outputs)"""
+        has_names = hasattr(self, "feature_names_in_") or hasattr(self, "encoder_")
+        if self.__sklearn_is_fitted__() and not has_names and is_plain(X, self.forest_.n_features):
+            values = self.forest_.values(X, self.n_jobs, check_finite=not get_config()["assume_finite"])
+            if values is not None:
+                return values
+        check_is_fitted(self)
+        values = self.forest_.values(self.check_rows(X), self.n_jobs)
+        assert values is not None  # only a check for finite values can fail
+        return values
+
+    def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
+        """Return the leaf index of every row in every tree.  (n, n_features) → (n, n_trees)"""
+        check_is_fitted(self)
+        leaves = self.forest_.leaves(self.check_rows(X), self.n_jobs)
+        assert leaves is not None
+        return leaves
+
+    def _named_trees(self) -> dict[str, CrispTree]:
+        return {f"{MEMBER}_{number}": tree for number, tree in enumerate(self.forest_)}
+
+    def _extra_header(self) -> dict[str, Any]:
+        score = getattr(self, "oob_score_", np.nan)
+        header = {"trees": len(self.forest_), "seed": self.seed_, "rows": self.n_rows_}
+        return header | {"oob_score": score if np.isfinite(score) else None}
+
+    def _restore_trees(self, file: ModelFile, read: ReadTrees) -> CrispTree:
+        header = file.section(ESTIMATOR).content
+        numbers = [header.get(name) for name in ("trees", "seed", "rows")]
+        if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in numbers):
+            raise ModelFileError(
+                f"{file.path} must store the number of trees, the seed and the number of rows; it stores {numbers}."
+            )
+        n_trees, self.seed_, self.n_rows_ = (int(one or 0) for one in numbers)
+        if not 0 < n_trees <= MAX_TREES:
+            raise ModelFileError(f"{file.path} must hold 1 to {MAX_TREES:,} trees; it stores {n_trees:,}.")
+        self.forest_ = CrispForest.of(list(read(f"{MEMBER}_{number}" for number in range(n_trees)).values()))
+        if any(tree.n_features != self.forest_.n_features for tree in self.forest_):
+            raise ModelFileError(f"{file.path} holds trees for rows of different widths, which is invalid.")
+        score = header.get("oob_score")
+        if score is not None:
+            if not isinstance(score, float | int) or isinstance(score, bool) or not math.isfinite(score):
+                raise ModelFileError(f"{file.path} must store a finite out-of-bag score; it stores {score!r}.")
+            self.oob_score_ = float(score)
+        return self.forest_.trees[0]
+
+    def proximity(self, X: MatrixLike, Y: MatrixLike | None = None) -> npt.NDArray[np.float64]:
+        """Compute the share of trees in which two rows end in the same leaf.  (n, n_features), (m, n_features) → (n, m)
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        Y : array-like of shape (m_samples, n_features), default=None
+            Rows to compare them with; None compares X with itself.
+        """
+        leaves = self.apply(X)
+        others = leaves if Y is None else self.apply(Y)
+        shares = np.empty((len(leaves), len(others)))
+        for start in range(0, len(leaves), PROXIMITY_CHUNK):
+            rows = leaves[start : start + PROXIMITY_CHUNK]
+            n_shared = np.zeros((len(rows), len(others)), dtype=np.int32)
+            for tree in range(leaves.shape[1]):
+                n_shared += rows[:, tree, None] == others[None, :, tree]
+            shares[start : start + len(rows)] = n_shared / leaves.shape[1]
+        return shares
+
+    def decision_path(self, X: MatrixLike) -> tuple[sparse.csr_matrix, npt.NDArray[np.int64]]:
+        """Return the nodes that every row visits in all trees, in the format of scikit-learn's forests.
+
+        Returns
+        -------
+        indicator : sparse matrix of shape (n, n_nodes)
+            Columns are the splits and then the leaves of the first tree, then those of the second, and so on.
+        n_nodes_ptr : ndarray of shape (n_trees + 1,)
+            The columns of tree k are those from ``n_nodes_ptr[k]`` up to ``n_nodes_ptr[k + 1]``.
+        """
+        leaves = self.apply(X)
+        paths = [visited_nodes(tree.structure, reached) for tree, reached in zip(self.forest_, leaves.T, strict=True)]
+        return sparse.hstack(paths, format="csr"), np.cumsum([0, *(path.shape[1] for path in paths)])
+
+    @property
+    def feature_importances_(self) -> npt.NDArray[np.float64]:
+        """The mean of the trees' importances, with sum 1; see ``explain.feature_importances``."""
+        check_is_fitted(self)
+        from crisptree.explain import feature_importances
+
+        try:
+            each = [feature_importances(tree) for tree in self.forest_]
+        except TypeError as error:  # hasattr is False for trees with split modules
+            raise AttributeError(str(error)) from error
+        mean = np.mean(each, axis=0)
+        total = mean.sum()
+        mean = mean / total if total > 0 else mean
+        encoder = self.input_schema.encoder
+        return mean if encoder is None else np.asarray(encoder.preprocessing_.by_input(mean))
+
+    def get_depth(self) -> int:
+        """Return the largest depth of a tree."""
+        check_is_fitted(self)
+        return max(tree.structure.depth for tree in self.forest_)
+
+    def get_n_leaves(self) -> int:
+        """Return the number of leaves of all trees."""
+        check_is_fitted(self)
+        return sum(tree.structure.n_leaves for tree in self.forest_)
+
+    def report(
+        self, path: str | PathLike[str], X: Any = None, y: Any = None, *, number: int | None = None, **options: Any
+    ) -> Path:
+        """Write an HTML report about one of the trees; see ``crisptree.report.write``.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        X, y : array-like, default=None
+            Rows and their targets.
+        number : int, default=None
+            Index of the tree; None takes the one whose predictions on X are closest to those of the forest.
+        **options
+            As in ``CrispTreeClassifier.report``.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> parameters = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **parameters, random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     forest.report(pathlib.Path(folder) / "iris.html", X, y).name
+        'iris.html'
+        """
+        check_is_fitted(self)
+        trees, facts = self.estimators_, [f"{len(self)} trees"]
+        name, form = self.SCORE
+        if X is not None:
+            if number is None:
+                predictions = self.predict(X)
+                number = int(np.argmin([self._difference(tree.predict(X), predictions) for tree in trees]))
+            if y is not None:
+                facts.append(f"{name} {self.score(X, y):{form}}")
+        out_of_bag = getattr(self, "oob_score_", np.nan)
+        if np.isfinite(out_of_bag):
+            facts.append(f"out of bag {out_of_bag:{form}}")
+        number = check_tree_number(number or 0, len(self))
+        title = f"Tree {number} of a forest ({', '.join(facts)})"
+        return trees[number].report(path, X, y, **{"title": title} | options)
+
+    def explain(self, x: Any, *, top: int = 5) -> ForestPath:
+        """Explain the prediction of one row by the paths through all trees; see ``explain.explain_forest``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> parameters = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **parameters, random_state=0).fit(X, y)
+        >>> path = forest.explain(X.iloc[0], top=1)
+        >>> path.n_for, len(path.paths)
+        (3, 3)
+        """
+        from crisptree.explain import explain_forest
+
+        return explain_forest(self, x, top=top)
+
+    def __sklearn_tags__(self) -> Any:
+        return set_row_tags(super().__sklearn_tags__(), self.training_parameters())
 
 
 class CrispForestClassifier(ProbabilisticClassifier, ForestClassifierParameters, ForestEstimator):

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.data.validation import InputSchema, check_image_shape
-from crisptree.encoding.errors import TableError
+from crisptree.encoding.column_values import TableError
 from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.files import reading
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.parameters.declaration import NEVER, Parameter
 from crisptree.parameters.estimators import RENAMED, check_argument
+from crisptree.parameters.training import NEVER, Parameter
 from crisptree.persistence.model_file import (
     ModelFile,
     ModelFileError,
@@ -31,8 +31,8 @@ from crisptree.persistence.model_file import (
     read,
 )
 from crisptree.persistence.trees import SHARED, known_sections, trees_from_file, trees_to_sections
-from crisptree.pipeline.capabilities import check_parameters
-from crisptree.targets.labels import LABEL_TYPES, check_utf8, label_type
+from crisptree.pipeline.validation import check_parameters
+from crisptree.targets.base import LABEL_TYPES, check_utf8, label_type
 from crisptree.targets.regression import MAX_VALUE, RegressionEncoding
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.data.images import Canvas, Windows, WindowView
+from crisptree.data.raw_rows import Canvas, Windows, WindowView
 from crisptree.distributed import check_single_process
 from crisptree.encoding.containers import refuse_batches
 from crisptree.estimators.base import TreeEstimator
@@ -27,8 +27,7 @@ from crisptree.parameters.estimators import (
     check_argument,
 )
 from crisptree.persistence.model_file import ModelFile, ModelFileError, Sections, check_channels
-from crisptree.pipeline.capabilities import check_parameters
-from crisptree.pipeline.checkpoints import Checkpoints
+from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.pipeline.pixels import (
     Image,
     Images,
@@ -44,7 +43,7 @@ from crisptree.pipeline.pixels import (
     leaf_numbers,
     n_output_channels,
 )
-from crisptree.pipeline.validation import draw_seed, validation_pair
+from crisptree.pipeline.validation import check_parameters, draw_seed, validation_pair
 from crisptree.targets.classification import ClassEncoding
 from crisptree.targets.regression import RegressionEncoding, squeeze_outputs
 

@@ -15,11 +15,10 @@ from crisptree.estimators.row_estimator import RowEstimator
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
 from crisptree.parameters.estimators import RegressorParameters, check_argument
-from crisptree.pipeline.checkpoints import Checkpoints
 from crisptree.pipeline.distillation import label_by_regressor, make_copies
-from crisptree.targets.labels import check_sample_weight
+from crisptree.pipeline.monitoring import Checkpoints
+from crisptree.targets.base import check_sample_weight, detach
 from crisptree.targets.regression import RegressionEncoding, check_numbers, squeeze_outputs
-from crisptree.tensors import detach
 from crisptree.typing import ArrayLike, MatrixLike
 
 Doubles = npt.NDArray[np.float64]

@@ -21,10 +21,10 @@ from crisptree.distributed import check_single_process, is_distributed
 from crisptree.estimators.base import TreeEstimator, fast_leaves, set_row_tags, training_context
 from crisptree.inference import route_rows
 from crisptree.parameters.estimators import PAPER, RowParameters, check_argument
-from crisptree.parameters.rules import true_or_false
+from crisptree.parameters.training import true_or_false
 from crisptree.pipeline import validation as checks
-from crisptree.pipeline.capabilities import check_capabilities, check_parameters
-from crisptree.pipeline.checkpoints import Checkpoints
+from crisptree.pipeline.monitoring import Checkpoints
+from crisptree.pipeline.validation import check_capabilities, check_parameters
 from crisptree.structure import TreeStructure
 from crisptree.targets.base import TargetEncoding
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from crisptree.encoding.preprocessing import Preprocessing
     from crisptree.explain import MarginReport
     from crisptree.explain import Path as TreePath
-    from crisptree.learning.task import RowSet
+    from crisptree.learning.samples import RowSet
     from crisptree.pipeline.refitting import Refit, Simplification
     from crisptree.pipeline.trees import TrainedRows
-    from crisptree.selection.trials import Trial
+    from crisptree.selection.candidates import Trial
 
 
 class RowEstimator(RowParameters, TreeEstimator):

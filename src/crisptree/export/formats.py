@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from crisptree.export.portable import MAX_FLOAT32, ExportError, Portable
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.routing import visit_splits
+from crisptree.inference.flat_tree import visit_splits
 from crisptree.inspection import view_model
 
 Singles = npt.NDArray[np.float32]

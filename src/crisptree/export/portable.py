@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.statistics import node_tables
+from crisptree.inference.finalization import node_tables
 from crisptree.inspection import ModelView, view_model
 from crisptree.inspection.model_view import InputColumn, linear_models, resolve_feature_names
 from crisptree.structure import TreeStructure
-from crisptree.targets.labels import label_type
+from crisptree.targets.base import label_type
 
 Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -206,7 +206,7 @@ class Portable:
     classes : tuple
         Class labels as Python values: str, int, float or bool. Empty for regression.
     class_type : str
-        The name of their type in ``crisptree.targets.labels``.
+        The name of their type in ``crisptree.targets.base``.
     inputs : tuple of InputColumn
         The columns of a table, and how they become features.
     feature_names : tuple of str

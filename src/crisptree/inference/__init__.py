@@ -4,7 +4,6 @@
 rows at every node; ``pruning`` and ``shrinkage`` simplify a tree after training.
 """
 
-from crisptree.inference.flat_tree import CrispTree, FlatTree, Statistics
-from crisptree.inference.routing import route_rows
+from crisptree.inference.flat_tree import CrispTree, FlatTree, Statistics, route_rows
 
 __all__ = ["CrispTree", "FlatTree", "Statistics", "route_rows"]

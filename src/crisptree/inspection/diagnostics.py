@@ -11,11 +11,11 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from crisptree.inference import CrispTree
-from crisptree.inference.routing import visit_splits
+from crisptree.inference.flat_tree import visit_splits
 from crisptree.inspection.decision_path import margin_scales
 from crisptree.inspection.display import render_bar, render_table
 from crisptree.inspection.model_view import view_model
-from crisptree.targets.labels import class_numbers
+from crisptree.targets.base import class_numbers
 from crisptree.threads import row_blocks
 
 Doubles = npt.NDArray[np.float64]

@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.statistics import node_tables
+from crisptree.inference.finalization import node_tables
 from crisptree.inspection.display import Names, check_names, sanitize_names
 from crisptree.inspection.validation import validate_row, validate_rows
-from crisptree.targets.labels import class_numbers
-from crisptree.tensors import detach
+from crisptree.targets.base import class_numbers, detach
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]

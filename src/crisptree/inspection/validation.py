@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.tensors import detach
+from crisptree.targets.base import detach
 
 Singles = npt.NDArray[np.float32]
 

@@ -19,9 +19,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.equations.noise import damped_steepness
-from crisptree.learning.checkpoint import array_of
-from crisptree.learning.engines.base import Models
+from crisptree.equations.annealing import damped_steepness
+from crisptree.learning.engines.base import Models, array_of
 from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback, StopTraining
 from crisptree.learning.linear_leaves import LeafModels, can_train, linear_score
 from crisptree.learning.loop import reporting, train

@@ -18,11 +18,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.baselines.search import LeafLimits, best_thresholds, round_down
-from crisptree.learning.constraints import WeightConstraints, begun, with_drawn_features
+from crisptree.baselines.cart import LeafLimits, best_thresholds, round_down
 from crisptree.learning.history import EpochCallback, StopTraining
 from crisptree.learning.loop import EpochEnd, reporting, train
-from crisptree.learning.options import GrowthLimits, Plan
+from crisptree.learning.options import GrowthLimits, Plan, WeightConstraints, begun, with_drawn_features
 from crisptree.learning.samples import Groups, Samples, group_rows
 from crisptree.learning.sources.base import LeafGroups, SummedRows
 from crisptree.learning.stumps import (
@@ -36,7 +35,7 @@ from crisptree.learning.stumps import (
     train_batched_stumps,
 )
 from crisptree.splits import AbstractSplits, ObliqueSplits, SplitKind
-from crisptree.splits.axis import AxisSplits
+from crisptree.splits.base import AxisSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target, gain
 from crisptree.tree import Tree

@@ -12,12 +12,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.data.scaling import Scaling
-from crisptree.equations.gaussian import LOG_TWO_PI, SMALLEST_VARIANCE
-from crisptree.equations.linear_leaves import TreeRidge, log_softmax, working_response
+from crisptree.data.raw_rows import Scaling
+from crisptree.equations.leaves import LOG_TWO_PI, SMALLEST_VARIANCE, TreeRidge, log_softmax, working_response
 from crisptree.inference import FlatTree, route_rows
-from crisptree.learning.samples import Samples
-from crisptree.learning.task import RowSet, TrainingTask
+from crisptree.learning.samples import RowSet, Samples, TrainingTask
 from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Target

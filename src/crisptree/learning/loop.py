@@ -11,9 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.learning.checkpoint import Checkpointable, LeafTableState, Progress, RngState, TensorState
 from crisptree.learning.engines import Engine, TrainState, select_engine
-from crisptree.learning.engines.base import DivergenceError
+from crisptree.learning.engines.base import (
+    Checkpointable,
+    DivergenceError,
+    LeafTableState,
+    Progress,
+    RngState,
+    TensorState,
+)
 from crisptree.learning.history import EpochCallback, EpochRecord
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Orders, RowOrders, Samples

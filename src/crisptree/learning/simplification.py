@@ -13,12 +13,12 @@ import torch
 
 from crisptree.exceptions import CrispTreeWarning
 from crisptree.inference import CrispTree, route_rows
-from crisptree.inference.pruning import remove_dead_splits
+from crisptree.inference.finalization import remove_dead_splits
 from crisptree.learning.finetuning import TrainedTree
 from crisptree.learning.fitting import device_of, finalize_tree, fit_tree
 from crisptree.learning.history import EpochCallback
 from crisptree.learning.options import Spec
-from crisptree.learning.task import RowSet, TrainingTask
+from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.splits import LINEAR, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target

@@ -32,7 +32,7 @@ struct TreeBatch {
 
 struct Objective {
   double steepness;
-  double noise;  // (π/8) σ², see equations/noise.py
+  double noise;  // (π/8) σ², see equations/annealing.py
   double l1, l2;
   double prior;  // pseudo-rows of a leaf, with equal parts of all classes
   int max_iterations;

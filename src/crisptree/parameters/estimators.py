@@ -9,15 +9,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from crisptree.parameters.declaration import Declared, Parameter, declare_parameters, parameter
-from crisptree.parameters.rules import (
+from crisptree.parameters.training import (
+    ADAM_OPTIONS,
     INTERACTION_CST,
+    REGRESSION_BASELINES,
     SIGN_CST,
+    Declared,
+    Parameter,
     Rule,
+    TrainingOptions,
     columns_or_encoder,
+    declare_parameters,
     is_whole,
     number,
     one_of,
+    parameter,
     rows_or_fraction,
     split_rule,
     true_or_false,
@@ -25,7 +31,6 @@ from crisptree.parameters.rules import (
     whole_numbers,
     word_or,
 )
-from crisptree.parameters.training import ADAM_OPTIONS, REGRESSION_BASELINES, TrainingOptions
 
 MAX_STAGES = 8
 MAX_TREES = 10_000

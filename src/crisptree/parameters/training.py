@@ -1,12 +1,290 @@
-"""Expert options of training, one immutable object that every estimator takes as ``training``."""
+"""Declarations of parameters: rules, documentation, flags; and ``TrainingOptions``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+import math
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter as Argument
+from inspect import Signature
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform
 
-from crisptree.parameters.declaration import Declared, declare_parameters, parameter
-from crisptree.parameters.rules import Rule, number, one_of, rows_or_fraction, true_or_false, whole, word_or
+import numpy as np
+
+
+class Rule(NamedTuple):
+    """A predicate, its text in errors ("`name` must be ``sentence``"), and the allowed words, if any."""
+
+    holds: Callable[[Any], bool]
+    sentence: str
+    words: tuple[str | None, ...] = ()
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise an error unless the predicate holds."""
+        if not self.holds(value):
+            raise ValueError(f"`{name}` must be {self.sentence}; got {value!r}.")
+
+
+def is_whole(value: Any) -> bool:
+    """Return True for an integer that is no bool."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def whole(low: int, *, high: int | None = None, none: bool = False, remark: str = "") -> Rule:
+    """Make the rule of an integer within bounds."""
+
+    def holds(value: Any) -> bool:
+        if value is None:
+            return none
+        return is_whole(value) and bool(value >= low) and (high is None or bool(value <= high))
+
+    bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
+    return Rule(holds, f"a whole number {bounds}" + (" or None" if none else "") + remark)
+
+
+def number(low: float, *, strict: bool = False, high: float = 1e30, none: bool = False) -> Rule:
+    """Make the rule of a finite number within bounds."""
+
+    def holds(value: Any) -> bool:
+        if value is None:
+            return none
+        if not isinstance(value, Real) or not math.isfinite(value):
+            return False
+        real = float(value)
+        return (real > low if strict else real >= low) and real < high
+
+    return Rule(holds, f"a number {'above' if strict else 'at least'} {low:g} and below {high:g}" + none * " or None")
+
+
+def rows_or_fraction(low: int, *, below_one: bool = False) -> Rule:
+    """Make the rule of a number or a fraction of rows, as in scikit-learn's trees."""
+    counts = whole(low)
+
+    def holds(value: Any) -> bool:
+        if is_whole(value) or isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+            return counts.holds(value)
+        return 0.0 < float(value) < 1.0 or (float(value) == 1.0 and not below_one)
+
+    top = "below 1.0" if below_one else "at most 1.0"
+    return Rule(holds, f"{counts.sentence}, or a fraction of the rows above 0.0 and {top}")
+
+
+def one_of(*names: str | None) -> Rule:
+    """Make the rule of one of some words."""
+
+    def holds(value: Any) -> bool:
+        return (value is None or isinstance(value, str)) and value in names
+
+    return Rule(holds, "one of " + ", ".join(map(repr, names)), names)
+
+
+def word_or(word: str, rule: Rule) -> Rule:
+    """Make the rule of a word or of another rule."""
+    return Rule(
+        lambda value: (isinstance(value, str) and value == word) or rule.holds(value), f"{word!r} or {rule.sentence}"
+    )
+
+
+def true_or_false() -> Rule:
+    """Make the rule of a bool."""
+    return Rule(lambda value: isinstance(value, bool | np.bool_), "True or False")
+
+
+def whole_numbers(n_values: tuple[int, ...] | None = None, *, different: bool = False) -> Callable[[Any], bool]:
+    """Make the predicate of a tuple or list of positive integers, of one of the lengths."""
+
+    def holds(value: Any) -> bool:
+        return (
+            isinstance(value, tuple | list)
+            and (len(value) in n_values if n_values else len(value) > 0)
+            and all(is_whole(item) and item > 0 for item in value)
+            and (not different or len(set(value)) == len(value))
+        )
+
+    return holds
+
+
+def split_rule(*names: str) -> Rule:
+    """Make the rule of ``split``: one of some kinds, or a function that builds modules."""
+    return Rule(
+        lambda value: callable(value) or (isinstance(value, str) and value in names),
+        ", ".join(map(repr, names)) + " or a function split(input_shape) that returns a torch.nn.Module",
+        names,
+    )
+
+
+def columns_or_encoder() -> Rule:
+    """Make the rule of ``categorical_features``."""
+
+    def holds(value: Any) -> bool:
+        if value is None or hasattr(value, "encoded"):
+            return True
+        if isinstance(value, str):
+            return value == "auto"
+        return isinstance(value, list | tuple) and all(isinstance(name, str) or is_whole(name) for name in value)
+
+    return Rule(holds, "'auto', None, a list of columns or a TableEncoder")
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, str) or (is_whole(value) and value >= 0)
+
+
+def _are_columns(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(value) > 0 and all(map(_is_column, value))
+
+
+SIGN_CST = Rule(
+    lambda value: (
+        value is None
+        or (
+            isinstance(value, dict)
+            and all(map(_is_column, value))
+            and all(is_whole(sign) and sign in (-1, 1) for sign in value.values())
+        )
+    ),
+    'None or a dict of columns, by name or number, with 1 or -1 for each, such as {"age": 1, 3: -1}',
+)
+
+INTERACTION_CST = Rule(
+    lambda value: (
+        value is None or (isinstance(value, tuple | list) and len(value) > 1 and all(map(_are_columns, value)))
+    ),
+    'None or a list of two or more groups of columns, by name or number, such as [["age", "height"], [3, 4]]',
+)
+
+
+DOC_WIDTH = 110
+DeclaredT = TypeVar("DeclaredT", bound="Declared")
+NEVER = object()
+"""There was no version without the parameter."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Declaration of one parameter.
+
+    Parameters
+    ----------
+    default : object
+        Default value.
+    rule : Rule or None
+        What values are valid; None where that depends on more than the value.
+    kind : str
+        Its type, as the documentation states it.
+    doc : str
+        Documentation. The first sentence is the help of the command line.
+    flag : str or None
+        Flag of the command line; None for parameters that have none.
+    before : object
+        Value in model files that do not name the parameter; ``NEVER`` for the parameters of the first version.
+    """
+
+    default: Any
+    rule: Rule | None
+    kind: str
+    doc: str
+    flag: str | None
+    before: Any
+
+    @property
+    def help(self) -> str:
+        """The first sentence of the documentation."""
+        text = " ".join(self.doc.split()).replace("``", "")
+        return text.split(". ", 1)[0].rstrip(".") + "."
+
+
+def parameter(
+    *,
+    default: Any,
+    kind: str = "",
+    doc: str = "",
+    rule: Rule | None = None,
+    flag: str | None = None,
+    before: Any = NEVER,
+) -> Any:
+    """Declare a parameter; see ``Parameter``. Type checkers look for a ``default`` by that name."""
+    return Parameter(default, rule, kind, doc, flag, before)
+
+
+class Declared:
+    """Base of classes whose parameters are declared as class attributes.
+
+    ``{parameters}`` in the docstring of a subclass is replaced by the documentation of its parameters.
+    """
+
+    PARAMETERS: ClassVar[dict[str, Parameter]] = {}
+    OWN: ClassVar[dict[str, Parameter]] = {}
+    """Those that the class itself declares."""
+
+    @classmethod
+    def _describe_unknown(cls, name: str) -> str:
+        return f"{cls.__name__}() has no parameter {name!r}; it has {', '.join(cls.PARAMETERS)}."
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.PARAMETERS:
+            cls._document()
+
+    @classmethod
+    def _document(cls) -> None:
+        if cls.__doc__:
+            cls.__doc__ = cls.__doc__.replace("    {parameters}", document_parameters(cls.PARAMETERS))
+
+
+def document_parameters(declared: Mapping[str, Parameter]) -> str:
+    """Write the section "Parameters" of a docstring."""
+    lines = []
+    for name, one in declared.items():
+        default = '"' + one.default + '"' if isinstance(one.default, str) else repr(one.default)
+        lines.append(f"    {name} : {one.kind}, default={default}")
+        text = " ".join(one.doc.split())
+        lines += textwrap.wrap(
+            text, DOC_WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8, break_on_hyphens=False
+        )
+    return "\n".join(lines)
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(parameter,))
+def declare_parameters(cls: type[DeclaredT]) -> type[DeclaredT]:
+    """Collect the parameters that a class and its bases declare, and make an ``__init__`` that takes them.
+
+    Only classes of nothing but parameters are decorated. Type checkers take every annotation of a decorated class for
+    an argument of ``__init__``, so an estimator inherits from one, undecorated, and may annotate its fitted attributes.
+    What a class fixes is no parameter of it.
+    """
+    own = {name: value for name, value in cls.__dict__.items() if isinstance(value, Parameter)}
+    cls.OWN = own
+    inherited = {name: value for base in cls.__mro__[:0:-1] for name, value in base.__dict__.get("OWN", {}).items()}
+    fixed = getattr(cls, "FIXED", {})
+    cls.PARAMETERS = {name: value for name, value in (inherited | own).items() if name not in fixed}
+    for name in own:
+        delattr(cls, name)
+    cls.__init__ = _make_init(cls)  # type: ignore[method-assign]
+    cls._document()
+    return cls
+
+
+def _make_init(cls: type[Declared]) -> Callable[..., None]:
+    """Make an ``__init__`` that stores every parameter, with the signature that scikit-learn inspects."""
+    declared = cls.PARAMETERS
+
+    def __init__(self: Any, **values: Any) -> None:
+        unknown = values.keys() - declared.keys()
+        if unknown:
+            raise TypeError(type(self)._describe_unknown(min(unknown)))
+        for name, one in declared.items():
+            object.__setattr__(self, name, values.get(name, one.default))
+
+    arguments = [Argument(name, Argument.KEYWORD_ONLY, default=declared[name].default) for name in declared]
+    __init__.__signature__ = Signature(  # type: ignore[attr-defined]
+        [Argument("self", Argument.POSITIONAL_OR_KEYWORD), *arguments]
+    )
+    __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+    return __init__
+
 
 BASELINES = ("axis_aligned", "random", "oc1", "co2")
 ADAM_OPTIONS = (

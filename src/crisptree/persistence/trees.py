@@ -126,7 +126,7 @@ def arrays_of(part: Any, without: Collection[str] = ()) -> Arrays:
 
     Examples
     --------
-    >>> from crisptree.data.scaling import Scaling
+    >>> from crisptree.data.raw_rows import Scaling
     >>> {name: array.tolist() for name, array in arrays_of(Scaling.none(2)).items()}
     {'center': [0.0, 0.0], 'factor': [1.0, 1.0], 'mean': [0.0, 0.0], 'spread': [1.0, 1.0]}
     """

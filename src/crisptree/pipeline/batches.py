@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.data.batches import Batches, StreamError
-from crisptree.data.scaling import MIN_SPREAD, SCALES, Scaling
+from crisptree.data.raw_rows import MIN_SPREAD, SCALES, Scaling
+from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.learning.sources.batches import BatchedTask, Totals
-from crisptree.learning.task import RowSet, TrainingTask
-from crisptree.pipeline.checkpoints import Checkpoints
+from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.pipeline.trees import Dataset, TrainedRows, device_text, fit_rows
 from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.selection.parameters import resolve_scale

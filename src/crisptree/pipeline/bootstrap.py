@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.data.sparse import SparseRows
+from crisptree.data.raw_rows import SparseRows
 
 if TYPE_CHECKING:
     from crisptree.pipeline.validation import TrainingData

@@ -18,8 +18,8 @@ from crisptree.data.validation import needs_encoder
 from crisptree.distributed import check_single_process
 from crisptree.encoding.containers import as_table, materialize, refuse_batches
 from crisptree.pipeline.validation import draw_seed
+from crisptree.targets.base import check_sample_weight, class_numbers
 from crisptree.targets.classification import Probabilities, check_probabilities, one_hot
-from crisptree.targets.labels import check_sample_weight, class_numbers
 from crisptree.targets.regression import check_numbers, squeeze_outputs
 from crisptree.typing import ArrayLike
 

@@ -13,20 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, route_rows
-from crisptree.inference.routing import CrispForest
-from crisptree.inference.statistics import inherit_ranges, record_ranges
-from crisptree.learning.forest import Bag, FittedTree, fit_forest
+from crisptree.inference.finalization import inherit_ranges, record_ranges
+from crisptree.inference.flat_tree import CrispForest
+from crisptree.learning.fitting import Bag, FittedTree, fit_forest
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
-from crisptree.learning.task import RowSet, TrainingTask
+from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.pipeline.bootstrap import Bagging, number_of
-from crisptree.pipeline.progress import recording
+from crisptree.pipeline.monitoring import recording
 from crisptree.pipeline.trees import ArrayDataset, prepare, spec_of
 from crisptree.pipeline.validation import TrainingData
-from crisptree.selection.candidates import CART_SPLITS
+from crisptree.selection.candidates import CART_SPLITS, Trial
 from crisptree.selection.evaluators import ForestEvaluator
 from crisptree.selection.parameters import MIXED, postprocess
-from crisptree.selection.trials import Trial
 from crisptree.threads import row_blocks
 
 Doubles = npt.NDArray[np.float64]

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crisptree.data.images import Canvas, WindowView
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Canvas, Scaling, WindowView
 from crisptree.inference import CrispTree
 from crisptree.learning.history import StoppableCallback
-from crisptree.learning.task import RowSet, TrainingTask
+from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.pipeline.pixels import Image, KnownPixels, append_outputs
 from crisptree.pipeline.trees import Trained, fit_problem, in_units_of_y
 from crisptree.pipeline.validation import holds_out

@@ -12,14 +12,12 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 
 from crisptree import limits
-from crisptree.data.images import Canvas, WindowView, normalise_image
+from crisptree.data.raw_rows import Canvas, WindowView, normalise_image
 from crisptree.inference import CrispTree, route_rows
 from crisptree.targets import Target
-from crisptree.targets.base import TargetEncoding
+from crisptree.targets.base import TargetEncoding, detach, label_type, weigh_classes
 from crisptree.targets.classification import ClassEncoding
-from crisptree.targets.labels import label_type, weigh_classes
 from crisptree.targets.regression import RegressionEncoding, check_numbers
-from crisptree.tensors import detach
 
 Doubles = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

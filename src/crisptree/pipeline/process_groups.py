@@ -12,26 +12,22 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.data.scaling import Scaling
+from crisptree.data.raw_rows import Scaling
 from crisptree.data.validation import find_image_shape, is_sparse, needs_encoder, resolve_columns
 from crisptree.distributed import MAX_SHARDS
 from crisptree.encoding.containers import materialize
-from crisptree.learning.checkpoint import keep_shared_checkpoints
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.distributed.rows import FeatureStatistics, Shards, joined
-from crisptree.learning.sources.shards import ShardedTask
-from crisptree.learning.task import RowSet, TrainingTask
-from crisptree.parameters.declaration import Parameter
+from crisptree.learning.engines.base import keep_shared_checkpoints
+from crisptree.learning.samples import RowSet, TrainingTask
+from crisptree.learning.sources.shards import FeatureStatistics, ShardedTask, Shards, joined
+from crisptree.parameters.training import Parameter
 from crisptree.pipeline import validation as checks
-from crisptree.pipeline.capabilities import check_parameters
-from crisptree.pipeline.checkpoints import Checkpoints, describe_value, digest
+from crisptree.pipeline.monitoring import Checkpoints, describe_value, digest
 from crisptree.pipeline.trees import Dataset, TrainedRows, fit_rows
-from crisptree.pipeline.validation import RowModel
+from crisptree.pipeline.validation import RowModel, check_parameters
 from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.targets import Target
-from crisptree.targets.base import TargetEncoding
-from crisptree.targets.labels import check_sample_weight, check_total_weight, sum_weights
-from crisptree.tensors import detach
+from crisptree.targets.base import TargetEncoding, check_sample_weight, check_total_weight, detach, sum_weights
 from crisptree.threads import n_threads
 
 LOCAL_PARAMETERS = ("n_jobs", "verbose", "callbacks", "random_state", "device")

@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crisptree.data.sparse import SparseRows
+from crisptree.data.raw_rows import SparseRows
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.pruning import shrink
-from crisptree.inference.statistics import inherit_ranges, record_ranges
+from crisptree.inference.finalization import inherit_ranges, record_ranges, shrink
 from crisptree.learning.fitting import update_tree
 from crisptree.learning.history import EpochRecord
+from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.learning.simplification import simplify
-from crisptree.learning.task import RowSet, TrainingTask
-from crisptree.pipeline.progress import recording
+from crisptree.pipeline.monitoring import recording
 from crisptree.pipeline.trees import ArrayDataset, spec_of
 from crisptree.pipeline.validation import TrainingData, draw_seed
 from crisptree.selection.parameters import apply_selected, resolve_depth

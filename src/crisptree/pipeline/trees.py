@@ -12,18 +12,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.data.raw_rows import Scaling, SparseRows
 from crisptree.data.rows import RawRows, learn_scaling
-from crisptree.data.scaling import Scaling
-from crisptree.data.sparse import SparseRows
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.statistics import SomeTree, record_ranges
+from crisptree.inference.finalization import SomeTree, record_ranges
 from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, get_iteration
 from crisptree.learning.options import Spec
-from crisptree.learning.task import RowSet, TrainingTask
-from crisptree.pipeline.capabilities import are_constrained
-from crisptree.pipeline.progress import hearing_trials, recording
-from crisptree.pipeline.validation import TrainingData, holds_out
+from crisptree.learning.samples import RowSet, TrainingTask
+from crisptree.pipeline.monitoring import hearing_trials, recording
+from crisptree.pipeline.validation import TrainingData, are_constrained, holds_out
+from crisptree.selection.candidates import Trial
 from crisptree.selection.evaluators import Evaluator, TreeEvaluator
 from crisptree.selection.parameters import (
     disable_postprocessing,
@@ -34,10 +33,8 @@ from crisptree.selection.parameters import (
     retain_selected,
 )
 from crisptree.selection.search import Resolution, resolve
-from crisptree.selection.trials import Trial
 from crisptree.targets import Target
-from crisptree.targets.base import TargetEncoding
-from crisptree.targets.holdout import hold_out
+from crisptree.targets.base import TargetEncoding, hold_out
 from crisptree.threads import ROWS_AT_ONCE, one_thread, row_blocks
 from crisptree.tree import Tree
 

@@ -16,7 +16,7 @@ from crisptree.inspection import ModelView, Names, view_model
 from crisptree.inspection.validation import check_boolean, check_integer
 from crisptree.plots.style import DARK, MUTED, class_colors, leaf_letters, new_axes, text_width, truncate_text, write
 from crisptree.structure import TreeStructure
-from crisptree.tensors import detach
+from crisptree.targets.base import detach
 
 Doubles = npt.NDArray[np.float64]
 Bounds = tuple[float, float, float, float]

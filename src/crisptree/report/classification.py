@@ -13,9 +13,8 @@ from crisptree import metrics
 from crisptree.export.javascript import read_runtime
 from crisptree.export.rules import COLORS
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.pruning import iterate_path
-from crisptree.inference.routing import visit_splits
-from crisptree.inference.statistics import node_tables
+from crisptree.inference.finalization import iterate_path, node_tables
+from crisptree.inference.flat_tree import visit_splits
 from crisptree.inspection import ModelView
 from crisptree.inspection.linear_splits import compute_effects, make_split_rule, rank_columns
 from crisptree.report.encoding import csp_hash, downsample, find_step, pack, read_resource, signed_bytes, to_json

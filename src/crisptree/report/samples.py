@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import FlatTree
-from crisptree.inference.routing import visit_splits
+from crisptree.inference.flat_tree import visit_splits
 from crisptree.inspection import ModelView
 from crisptree.inspection.counterfactual_search import FeasibleSet
 from crisptree.inspection.counterfactuals import SearchLimitError, search_counterfactual

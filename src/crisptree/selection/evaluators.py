@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.pruning import select_strength, shrink, truncate
-from crisptree.inference.routing import CrispForest
-from crisptree.learning.fitting import fit_tree
-from crisptree.learning.forest import Bag, fit_forest
+from crisptree.inference.finalization import select_strength, shrink, truncate
+from crisptree.inference.flat_tree import CrispForest
+from crisptree.learning.fitting import Bag, fit_forest, fit_tree
 from crisptree.learning.linear_leaves import best_penalty, with_models
 from crisptree.learning.options import LBFGS, Spec
-from crisptree.learning.task import RowSet, TrainingTask
+from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.persistence.checkpoints import current
 from crisptree.selection.candidates import (
     CART_OF_MIXTURES,
@@ -26,16 +25,14 @@ from crisptree.selection.candidates import (
     SHARP,
     TREE_ROUNDS,
     Round,
-    has_mixtures,
-)
-from crisptree.selection.folds import Fold
-from crisptree.selection.parameters import MIXED, is_auto
-from crisptree.selection.trials import (
     Trial,
     find_best,
+    has_mixtures,
     select_against,
     select_close,
 )
+from crisptree.selection.folds import Fold
+from crisptree.selection.parameters import MIXED, is_auto
 from crisptree.targets import Target
 from crisptree.threads import n_threads, workers
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from crisptree.data.scaling import Scaling
-from crisptree.learning.task import RowSet, TrainingTask
-from crisptree.targets.holdout import add_copies, find_originals, hold_out
+from crisptree.data.raw_rows import Scaling
+from crisptree.learning.samples import RowSet, TrainingTask
+from crisptree.targets.base import add_copies, find_originals, hold_out
 
 MIN_ROWS = 60
 """Nothing is selected on fewer rows."""

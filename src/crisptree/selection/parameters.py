@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from crisptree.inference.pruning import prune, select_alpha, select_strength, shrink
-from crisptree.inference.statistics import SomeTree
+from crisptree.inference.finalization import SomeTree, prune, select_alpha, select_strength, shrink
 
 if TYPE_CHECKING:
-    from crisptree.learning.task import RowSet, TrainingTask
+    from crisptree.learning.samples import RowSet, TrainingTask
 
 FALLBACKS: dict[str, Any] = {
     "split": "oblique",

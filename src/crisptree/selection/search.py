@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from crisptree.data.rows import learn_scaling
 from crisptree.learning.options import ADAM, LBFGS, Plan, Spec
-from crisptree.learning.task import TrainingTask
-from crisptree.selection.candidates import FIRST_DEPTH, IMAGE_ROUNDS, LARGE_TREE_ROUNDS, Round
+from crisptree.learning.samples import TrainingTask
+from crisptree.selection.candidates import FIRST_DEPTH, IMAGE_ROUNDS, LARGE_TREE_ROUNDS, Round, Trial, find_best
 from crisptree.selection.evaluators import Evaluator
 from crisptree.selection.folds import MAX_ROWS_OF_SMALL_TABLES, Fold, make_folds, replace_scaling
 from crisptree.selection.parameters import (
@@ -28,7 +28,6 @@ from crisptree.selection.parameters import (
     resolve_depth,
     resolve_scale,
 )
-from crisptree.selection.trials import Trial, find_best
 
 TRIAL_STARTS = 1
 """Random starts of a trial."""

@@ -6,11 +6,16 @@ first dimension, so a level of stumps or a whole tree trains as one batch.
 
 import torch
 
-from crisptree.splits.axis import AxisCandidates, AxisSplits
-from crisptree.splits.base import AbstractSplits, SplitKind, random_directions
+from crisptree.splits.base import (
+    AbstractSplits,
+    AxisCandidates,
+    AxisSplits,
+    ObliqueSplits,
+    SplitKind,
+    random_directions,
+)
 from crisptree.splits.conv import ConvNet
 from crisptree.splits.module import Factory, ModuleSplits
-from crisptree.splits.oblique import ObliqueSplits
 
 KINDS = {
     "oblique": SplitKind(ObliqueSplits.initial, ObliqueSplits.initial),

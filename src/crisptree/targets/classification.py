@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.equations.gain import entropy
+from crisptree.equations.leaves import entropy
 from crisptree.targets.base import (
     EncodedTarget,
     EStep,
@@ -19,8 +19,6 @@ from crisptree.targets.base import (
     TargetEncoding,
     TargetInput,
     TargetStatistics,
-)
-from crisptree.targets.labels import (
     check_present,
     check_some_weight,
     check_total_weight,

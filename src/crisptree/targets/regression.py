@@ -17,15 +17,19 @@ from crisptree.targets.base import (
     TargetEncoding,
     TargetInput,
     TargetStatistics,
+    as_array,
+    check_present,
+    check_some_weight,
+    check_total_weight,
+    detach,
+    quantile_strata,
+    sum_weights,
 )
-from crisptree.targets.holdout import quantile_strata
-from crisptree.targets.labels import as_array, check_present, check_some_weight, check_total_weight, sum_weights
-from crisptree.tensors import detach
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-    from crisptree.inference.statistics import SomeTree
+    from crisptree.inference.finalization import SomeTree
 
 Doubles = npt.NDArray[np.float64]
 
@@ -79,7 +83,7 @@ class Gaussians(Target):
 
     def evidence(self, tables: Tensor, y: Tensor, node: Tensor | None = None) -> Tensor:
         """log N(y_n; m_ℓ, v_ℓ), at most ``DEEPEST_DOUBT`` below the highest of a row.  (n, n_leaves)"""
-        from crisptree.equations.gaussian import DEEPEST_DOUBT, log_densities
+        from crisptree.equations.leaves import DEEPEST_DOUBT, log_densities
 
         parts = tables.reshape(len(tables), -1, 2, self.n_outputs)
         leaves = parts[:, 0] if node is None else parts[:, node].transpose(0, 1)
@@ -97,7 +101,7 @@ class Gaussians(Target):
         """m_ℓ = Σ h y / Σ h, v_ℓ = Σ h y² / Σ h − m_ℓ², with a lower bound on the variance."""
         import torch
 
-        from crisptree.equations.gaussian import SMALLEST_VARIANCE, mean_and_variance
+        from crisptree.equations.leaves import SMALLEST_VARIANCE, mean_and_variance
 
         mean, variance = mean_and_variance(*self._parts(statistics.double()), prior)
         tables = torch.cat([mean, variance.clamp_min(SMALLEST_VARIANCE)], dim=1)
@@ -107,7 +111,7 @@ class Gaussians(Target):
         """Average every variance with the pooled one; see ``equations.gaussian``."""
         import torch
 
-        from crisptree.equations.gaussian import pooled_variance
+        from crisptree.equations.leaves import pooled_variance
 
         mean, variance = tables[..., : self.n_outputs], tables[..., self.n_outputs :]
         return torch.cat([mean, pooled_variance(variance, statistics[..., :1].to(tables))], dim=-1)
@@ -123,7 +127,7 @@ class Gaussians(Target):
         """Place the two means one standard deviation from the mean of the stump's rows, in a random direction."""
         import torch
 
-        from crisptree.equations.gaussian import SMALLEST_VARIANCE, mean_and_variance
+        from crisptree.equations.leaves import SMALLEST_VARIANCE, mean_and_variance
 
         mean, variance = mean_and_variance(*self._parts(statistics.double()), 0.0)
         variance = variance.clamp_min(SMALLEST_VARIANCE)
@@ -164,7 +168,7 @@ class Gaussians(Target):
 
     def loss(self, tables: Doubles, statistics: Doubles) -> float:
         """Sum the squared error."""
-        from crisptree.equations.gaussian import squared_error
+        from crisptree.equations.leaves import squared_error
 
         return float(squared_error(*self._parts(statistics), tables[:, : self.n_outputs]).sum())
 
@@ -186,7 +190,7 @@ class Gaussians(Target):
 
     def tables(self, statistics: Doubles, prior: float = 0.0) -> Doubles:
         """Means and variances of the rows and of ``prior`` more of mean 0 and variance 1."""
-        from crisptree.equations.gaussian import SMALLEST_VARIANCE, mean_and_variance
+        from crisptree.equations.leaves import SMALLEST_VARIANCE, mean_and_variance
 
         weight, sums, squares = self._parts(statistics)
         mean, variance = mean_and_variance(np.maximum(weight, np.finfo(float).tiny), sums, squares, prior)
@@ -198,7 +202,7 @@ class Gaussians(Target):
 
     def sum_scores(self, tables: Doubles, statistics: Doubles) -> Doubles:
         """Return the weight of the rows minus their squared error, averaged over outputs."""
-        from crisptree.equations.gaussian import squared_error
+        from crisptree.equations.leaves import squared_error
 
         wrong = squared_error(*self._parts(statistics), self.predict(tables)) / self.n_outputs
         return np.asarray(self.weight(statistics) - wrong)

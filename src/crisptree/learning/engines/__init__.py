@@ -7,8 +7,7 @@ one grid of cases.
 from crisptree.learning.engines.base import Engine, EpochResult, SampleEngine, TrainState
 from crisptree.learning.engines.cuda_engine import CudaEngine
 from crisptree.learning.engines.cuda_graphs import GraphedEngine
-from crisptree.learning.engines.lbfgs_engine import LbfgsEngine
-from crisptree.learning.engines.native_engine import NativeEngine
+from crisptree.learning.engines.native_engine import LbfgsEngine, NativeEngine
 from crisptree.learning.engines.torch_engine import TorchEngine
 from crisptree.learning.options import LBFGS, Plan
 from crisptree.learning.samples import Samples

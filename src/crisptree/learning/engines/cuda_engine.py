@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from crisptree.data.rows import ArrayRows
-from crisptree.equations.gaussian import LOG_TWO_PI
-from crisptree.equations.noise import SLOPE
+from crisptree.equations.annealing import SLOPE
+from crisptree.equations.leaves import LOG_TWO_PI
 from crisptree.exceptions import CrispTreeWarning
 from crisptree.learning.engines.base import EpochResult, LossWeights, TrainState, penalty_shares
 from crisptree.learning.engines.cuda_graphs import launching, on_device, recorded

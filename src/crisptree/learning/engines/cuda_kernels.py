@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from crisptree.equations.gaussian import DEEPEST_DOUBT
+from crisptree.equations.leaves import DEEPEST_DOUBT
 
 ROWS_PER_TASK = 16
 FEATURES_AT_ONCE = 128

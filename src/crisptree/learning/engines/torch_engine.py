@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from crisptree.equations.annealing import damped_steepness
 from crisptree.equations.em import node_masses, split_loss
-from crisptree.equations.noise import damped_steepness
 from crisptree.equations.penalties import group_threshold, l2, soft_threshold, spatial_penalty
 from crisptree.equations.routing import log_path_probabilities
 from crisptree.learning.engines.base import Doubles, EpochResult, StepwiseEngine, TrainState, penalty_shares

@@ -16,12 +16,18 @@ import torch
 from torch import Tensor
 
 from crisptree.inference import CrispTree
-from crisptree.inference.statistics import SomeTree, SufficientStatistics, inherit_ranges, record_ranges, sum_statistics
+from crisptree.inference.finalization import (
+    SomeTree,
+    SufficientStatistics,
+    inherit_ranges,
+    record_ranges,
+    sum_statistics,
+)
 from crisptree.learning.engines import EpochResult, select_engine
 from crisptree.learning.engines.base import TrainState, all_finite
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.options import EpochSettings, Plan
-from crisptree.learning.samples import Orders, Samples, group_rows
+from crisptree.learning.samples import Orders, RowSet, Samples, TrainingTask, group_rows, scaled_samples
 from crisptree.learning.sources.base import (
     Doubles,
     LeafState,
@@ -32,7 +38,6 @@ from crisptree.learning.sources.base import (
     split_sides,
 )
 from crisptree.learning.stumps import Stumps, SummedLevel
-from crisptree.learning.task import RowSet, TrainingTask, scaled_samples
 from crisptree.splits import AbstractSplits
 from crisptree.tree import Tree
 

@@ -1,15 +1,10 @@
-"""Linear models in the leaves, whose weights are sums of parts along the path; arrays, not tensors.
-
-Every node has a part of its own, and a leaf's weights are θ_ℓ = Σ of the parts on its path. With a penalty λ/2 on the
-square of each part, a leaf is drawn towards what its parent would say: a node's sum is normal around its parent's with
-precision λ. That is a chain of normal distributions along a tree, so the best sums of all nodes follow exactly from one
-way up and one way down.
-"""
+"""Leaves: impurity and information gain, Gaussian leaves, linear models in leaves. NumPy only, or any array library."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +12,66 @@ import numpy.typing as npt
 from crisptree.structure import TreeStructure
 
 Doubles = npt.NDArray[np.float64]
+
+TINY = np.finfo(float).tiny
+
+
+def entropy(counts: Doubles) -> Doubles:
+    """H = −Σ_k p_k log p_k of the class frequencies.  (…, n_classes) → (…); zero for no samples at all"""
+    shares = counts / np.maximum(counts.sum(axis=-1), TINY)[..., None]
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    return np.asarray(-(shares * logs).sum(axis=-1))
+
+
+def impurity_decrease(parent: Doubles, left: Doubles, right: Doubles, weight: Doubles) -> Doubles:
+    """(I_parent − I_left − I_right) / N, never below zero; with I = N · H it is the information gain.  (…)"""
+    return np.maximum((parent - (left + right)) / np.maximum(weight, TINY), 0.0)
+
+
+SMALLEST_VARIANCE = 1e-3
+"""Lower bound of the variance of a leaf, relative to that of all rows; with variance 0 no other row could reach it."""
+
+DEEPEST_DOUBT = 300.0
+"""Densities are at least e⁻³⁰⁰ times the largest of a row, so that products with path probabilities do not underflow
+and responsibilities stay defined for a row that is far from every leaf."""
+
+LOG_TWO_PI = math.log(2 * math.pi)
+
+
+def log_densities(y: Any, mean: Any, variance: Any) -> Any:
+    """log N(y; m, v) = −½ Σ_k [(y_k − m_k)² / v_k + log 2π v_k].  Three (…, n_outputs) → (…)"""
+    return -0.5 * ((y - mean) ** 2 / variance + (variance.log() + LOG_TWO_PI)).sum(-1)
+
+
+def mean_and_variance(weight: Any, sums: Any, squares: Any, prior: float) -> tuple[Any, Any]:
+    """m = Σ w y / N and v = Σ w y² / N − m², with ``prior`` rows of mean 0 and variance 1 more.
+
+    (…, 1), (…, n_outputs), (…, n_outputs) → two (…, n_outputs). The variance may be below the smallest one, and where
+    there is nothing at all both are 0 / 0.
+    """
+    total = weight + prior
+    mean = sums / total
+    return mean, (squares + prior) / total - mean * mean
+
+
+OWN_SHARE = 0.5
+"""Weight of a leaf's own variance in training, against the pooled one."""
+
+
+def pooled_variance(variance: Any, weight: Any) -> Any:
+    """½ v_ℓ + ½ Σ_ℓ N_ℓ v_ℓ / Σ_ℓ N_ℓ: a compromise between separate and pooled variances.
+
+    With separate variances, a leaf of low variance repels all other rows; with a pooled one, leaves cannot differ.
+    (n_leaves, …, n_outputs), (n_leaves, …, 1) → the first
+    """
+    pooled = (weight * variance).sum(0) / weight.sum(0).clamp_min(1e-30)
+    return OWN_SHARE * variance + (1 - OWN_SHARE) * pooled
+
+
+def squared_error(weight: Any, sums: Any, squares: Any, mean: Any) -> Any:
+    """Σ w Σ_k (y_k − m_k)² from sums over the rows.  (…, 1), three (…, n_outputs) → (…)"""
+    return (squares - 2 * mean * sums + weight * mean * mean).sum(-1)
+
 
 ROOT_SHARE = 2e-3
 """The penalty on the root's own part, its offset excepted, as a share of the weight of all rows: next to nothing for a
