@@ -39,7 +39,7 @@ from crisptree.learning.samples import Orders, Samples
 from crisptree.learning.sources.base import LeafGroups, group_leaves
 from crisptree.learning.sources.shards import ShardedRows
 from crisptree.learning.stumps import Stumps, SummedLevel
-from crisptree.splits import kind_of
+from crisptree.splits import resolve_kind
 from crisptree.targets import Classes
 from crisptree.threads import one_thread
 from crisptree.tree import Tree
@@ -121,7 +121,7 @@ class CountingGroup(ProcessGroup):
 def stumps_at(tree: Tree, p: int) -> tuple[Any, torch.Tensor]:
     """New splits at all leaves of a tree, and random tables."""
     random = torch.Generator().manual_seed(0)
-    splits = kind_of("oblique", (p,)).candidates(torch.zeros(tree.structure.n_leaves, p), random)
+    splits = resolve_kind("oblique", (p,)).candidates(torch.zeros(tree.structure.n_leaves, p), random)
     return splits, Classes(CLASSES).random_tables(2 * tree.structure.n_leaves, random).reshape(2, -1)
 
 

@@ -8,14 +8,14 @@ from crisptree.baselines.cart import LeafLimits, NodeRows, best_stump, round_dow
 from crisptree.baselines.growth import grow_baseline
 from crisptree.learning.growth import single_leaf
 from crisptree.learning.options import GrowthLimits, Plan
-from crisptree.splits import kind_of
+from crisptree.splits import resolve_kind
 from tests.learning.test_growth import samples_of
 from tests.toys import clouds, generator
 
 
 def cart(X, y, **limits):
     samples, random = samples_of(X, y), generator()
-    start = single_leaf(samples, kind_of("oblique", (X.shape[1],)), random)
+    start = single_leaf(samples, resolve_kind("oblique", (X.shape[1],)), random)
     return grow_baseline("axis_aligned", start, samples, Plan(), GrowthLimits(**limits), generator=random)
 
 

@@ -15,7 +15,7 @@ from crisptree.learning.growth import single_leaf
 from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
-from crisptree.splits import kind_of
+from crisptree.splits import resolve_kind
 from tests.learning.test_growth import samples_of, training_accuracy
 from tests.toys import checkerboard, clouds, diagonal, generator
 
@@ -28,7 +28,7 @@ def grown(name, X, y, *, weight=None, seed=0, on_epoch=None, start=None, **limit
     samples, random = samples_of(X, y), generator(seed)
     if weight is not None:
         samples = replace(samples, weight=torch.from_numpy(weight / weight.mean()).float())
-    start = start or single_leaf(samples, kind_of("oblique", (np.shape(X)[1],)), random)
+    start = start or single_leaf(samples, resolve_kind("oblique", (np.shape(X)[1],)), random)
     return grow_baseline(name, start, samples, PLAN, GrowthLimits(**limits), generator=random, on_epoch=on_epoch)
 
 

@@ -19,7 +19,7 @@ from crisptree.learning.samples import RowSet, Samples
 from crisptree.learning.sources.base import LeafGroups
 from crisptree.learning.sources.shards import ShardedRows, Shards
 from crisptree.learning.stumps import SummedLevel
-from crisptree.splits import kind_of
+from crisptree.splits import resolve_kind
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
 from crisptree.tree import Tree
@@ -103,7 +103,7 @@ def sharded_rows(n_shards, dtype=torch.float32):
 
 
 def trainee_of(rows, what):
-    random, kind, dtype = torch.Generator().manual_seed(1), kind_of("oblique", (6,)), rows.weight.dtype
+    random, kind, dtype = torch.Generator().manual_seed(1), resolve_kind("oblique", (6,)), rows.weight.dtype
     if what == "tree":
         splits = kind.initial(torch.zeros(3, 6, dtype=dtype), random)
         return WholeTree(Tree(TreeStructure.balanced(2), splits, Classes(3).random_tables(4, random).to(dtype)), rows)

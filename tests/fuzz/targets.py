@@ -101,10 +101,10 @@ def _train_on(folder: Path, stop_after: int | None = None) -> None:
     import torch
 
     from crisptree.learning.finetuning import WholeTree
-    from crisptree.learning.history import StopTraining
+    from crisptree.learning.history import StopTraining, use_store
     from crisptree.learning.loop import DivergenceError, EpochEnd, train
     from crisptree.learning.options import Plan
-    from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore, keeping
+    from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore
     from crisptree.structure import TreeStructure
     from tests import toys
 
@@ -119,7 +119,7 @@ def _train_on(folder: Path, stop_after: int | None = None) -> None:
             raise StopTraining
 
     plan = Plan(epochs=4, batch_size=5, rows_per_epoch=8, input_noise=0.3)
-    with keeping(CheckpointStore(CheckpointFolder(folder), 0.0 if stop_after else np.inf)):
+    with use_store(CheckpointStore(CheckpointFolder(folder), 0.0 if stop_after else np.inf)):
         try:
             train(trainee, data, plan, generator=toys.generator(), on_epoch=stop)
         except (StopTraining, DivergenceError):

@@ -4,7 +4,7 @@ import torch
 
 from crisptree.learning.growth import TRIES, grow, grow_balanced, single_leaf
 from crisptree.learning.options import GrowthLimits, Plan
-from crisptree.splits import kind_of
+from crisptree.splits import resolve_kind
 from tests.toys import checkerboard, class_samples, clouds, diagonal, generator
 
 PLAN = Plan(epochs=20, learning_rate=0.05, min_updates=100)
@@ -20,7 +20,7 @@ def samples_of(X, y):
 
 
 def grown(X, y, *, split="oblique", plan=PLAN, on_epoch=None, start=None, **limits):
-    samples, kind = samples_of(X, y), kind_of(split, (np.shape(X)[1],))
+    samples, kind = samples_of(X, y), resolve_kind(split, (np.shape(X)[1],))
     random = generator()
     start = start or single_leaf(samples, kind, random)
     return grow(start, samples, plan, GrowthLimits(**limits), kind, generator=random, on_epoch=on_epoch)
@@ -124,7 +124,7 @@ def test_module_splits_bend_where_a_hyperplane_cannot():
 
 def test_a_balanced_tree_is_complete_and_random():
     samples = samples_of(*clouds(60))
-    tree = grow_balanced(samples, 3, kind_of("oblique", (5,)), generator())
+    tree = grow_balanced(samples, 3, resolve_kind("oblique", (5,)), generator())
     assert tree.structure.n_leaves == 8
     torch.testing.assert_close(tree.leaves.sum(dim=1), torch.ones(8))
     assert len(torch.unique(tree.leaves, dim=0)) == 8

@@ -12,7 +12,7 @@ from crisptree.learning.finetuning import WholeTree, finetune
 from crisptree.learning.growth import grow, single_leaf
 from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.native import training
-from crisptree.splits import kind_of
+from crisptree.splits import resolve_kind
 from tests.images.test_windows import images_of
 from tests.learning.comparing import largest_difference, trained
 from tests.toys import FIGURE_1, class_samples, generator, random_structure, random_tree
@@ -50,7 +50,7 @@ def test_a_batch_of_windows_is_a_batch_of_rows(view, dtype):
 def test_growing_and_finetuning_on_windows_give_the_same_bits(view, dtype, algorithm):
     trees = []
     for samples in both(view, dtype):
-        draw, kind = generator(), kind_of("oblique", (samples.n_features,))
+        draw, kind = generator(), resolve_kind("oblique", (samples.n_features,))
         plan = Plan(algorithm, epochs=3, batch_size=37, learning_rate=0.05, rows_per_epoch=150, mass_threshold=1e-3)
         start = single_leaf(samples, kind, draw)
         greedy = grow(start, samples, plan, GrowthLimits(max_depth=3), kind, generator=draw)

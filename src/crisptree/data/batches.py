@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.encoding.containers import are_batches, is_of_torch
+from crisptree.encoding.containers import is_of_torch
 from crisptree.targets.base import detach
 
 __all__ = ["Batch", "Batches", "StreamError"]
@@ -191,10 +191,8 @@ class Batches:
         return Batch(X, y, weight) if kept.all() else Batch(X[kept], y[kept], weight[kept])
 
 
-def as_batches(data: Any, y: Any = None) -> Batches | None:
-    """Convert rows in batches, in any form, to ``Batches``; None for anything else. ``y`` must be None then."""
-    if not are_batches(data):
-        return None
+def as_batches(data: Any, y: Any = None) -> Batches:
+    """Convert rows in batches, in any form, to ``Batches``; ``y`` must be None."""
     if y is not None:
         raise ValueError("`y` must be None for rows in batches, whose second part it is; got both.")
     if isinstance(data, Batches):

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from crisptree.data.batches import Batches, as_batches
 from crisptree.data.validation import InputSchema, resolve_columns, split_encoded
 from crisptree.distributed import check_single_process, is_distributed
+from crisptree.encoding.containers import are_batches
 from crisptree.estimators.base import TreeEstimator, fast_leaves, set_row_tags, training_context
 from crisptree.inference import route_rows
 from crisptree.parameters.estimators import PAPER, RowParameters, check_argument
@@ -112,9 +113,8 @@ class RowEstimator(RowParameters, TreeEstimator):
         data, encoded_by = split_encoded(X)
         if is_distributed():
             return self._fit_process_group((data, y, sample_weight), eval_set, checkpoints, shards, encoded_by)
-        batches = as_batches(data, y)
-        if batches is not None:
-            return self._fit_batches(batches, sample_weight, eval_set, checkpoints, encoded_by)
+        if are_batches(data):
+            return self._fit_batches(as_batches(data, y), sample_weight, eval_set, checkpoints, encoded_by)
         return self._fit_rows(data, y, sample_weight, eval_set, checkpoints, encoded_by=encoded_by)
 
     def _fit_rows(

@@ -31,14 +31,13 @@ from crisptree.learning.growth import (
     growing,
     single_leaf,
 )
-from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback, get_iteration
+from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback, current_store, get_iteration
 from crisptree.learning.linear_leaves import compute_residuals, with_models
 from crisptree.learning.options import Spec, WeightConstraints
 from crisptree.learning.samples import RowSet, Samples, Shifts, TrainingTask, relative_weights
 from crisptree.learning.sources.base import SummedRows
 from crisptree.learning.stumps import Outcome
-from crisptree.persistence.checkpoints import current
-from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
+from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, resolve_kind
 from crisptree.splits.module import seeded
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Gaussians
@@ -120,7 +119,7 @@ def _best_of_starts(train: Callable[[TrainingContext], Training], context: Train
     first = train(context)
     if context.on_epoch:
         return first
-    threads = n_threads(context.spec.n_jobs) if current() is None else 1
+    threads = n_threads(context.spec.n_jobs) if current_store() is None else 1
     samples = context.samples if threads == 1 else replace(context.samples, n_jobs=1)
     seed = int(torch.randint(2**62, (), generator=context.generator))
 
@@ -163,7 +162,7 @@ def finetune_tree(
 
 def resolve_split_kind(spec: Spec, task: TrainingTask) -> SplitKind:
     """The kind of splits that grow; modules are tried here."""
-    return kind_of(_grown_split(spec), spec.input_shape or (task.training.X.shape[1],))
+    return resolve_kind(_grown_split(spec), spec.input_shape or (task.training.X.shape[1],))
 
 
 def finalize_tree(soft: TrainedTree, spec: Spec, task: TrainingTask) -> tuple[CrispTree, TrainedTree]:
@@ -533,8 +532,8 @@ def _completed(
     """
     device = contexts[0].samples.device
     threads = n_threads(contexts[0].spec.n_jobs)
-    at_once = min(threads, len(contexts)) if current() is None else 1
-    each = max(1, threads // (len(contexts) if current() is None else 1))
+    at_once = min(threads, len(contexts)) if current_store() is None else 1
+    each = max(1, threads // (len(contexts) if current_store() is None else 1))
     if validation is not None:
         validation = replace(validation, n_jobs=each)
 
@@ -561,7 +560,8 @@ def _completed(
         # Finetuning copies the rows of its tree.
         row_bytes = contexts[0].samples.n_features * contexts[0].samples.rows.dtype.itemsize
         copies = row_bytes * max(len(context.samples) for context in contexts)
-        with streams(device, n_streams(device, len(contexts), copies) if current() is None else 1) as each_of_device:
+        n_at_once = n_streams(device, len(contexts), copies) if current_store() is None else 1
+        with streams(device, n_at_once) as each_of_device:
             yield from each_of(lambda one: finalize(*one), each_of_device(tuned, numbers))
 
 

@@ -1,9 +1,15 @@
-"""What callbacks get after every epoch."""
+"""Records of epochs for callbacks, and the checkpoint store of the running fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crisptree.persistence.checkpoints import CheckpointStore
 
 
 @dataclass(frozen=True)
@@ -90,3 +96,22 @@ class StoppableCallback:
 
     def __bool__(self) -> bool:
         return self.asked
+
+
+_store: ContextVar[CheckpointStore | None] = ContextVar("crisptree_checkpoints", default=None)
+
+
+def current_store() -> CheckpointStore | None:
+    """Return the checkpoint store of the running fit, if it keeps checkpoints."""
+    return _store.get()
+
+
+@contextmanager
+def use_store(store: CheckpointStore) -> Iterator[None]:
+    """Keep trainings inside the block in a store; all of them are written if the block ends without an error."""
+    before = _store.set(store)
+    try:
+        yield
+        store.write()
+    finally:
+        _store.reset(before)

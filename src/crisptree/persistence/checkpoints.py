@@ -2,7 +2,8 @@
 
 A fit is deterministic, so only its trainings, which take long, are recorded: finished ones by their final state, the
 current one by its state after some epoch. A resumed fit starts again, restores the recorded trainings and arrives at
-the same tree, bit for bit. Training gets the store from ``current``; without one nothing is recorded.
+the same tree, bit for bit. Training gets the store from
+``learning.history.current_store``; without one nothing is recorded.
 
 ``fit`` describes the fit, files from ``finished-00000`` on are only ever added, ``working`` is replaced. All have the
 format of model files, arrays and JSON under a checksum, and are written atomically, so that the folder is valid
@@ -16,7 +17,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -213,22 +213,3 @@ class CheckpointStore:
         if current is not None:
             self.files.put(current)
         self.written = time.monotonic()
-
-
-_current: ContextVar[CheckpointStore | None] = ContextVar("crisptree_checkpoints", default=None)
-
-
-def current() -> CheckpointStore | None:
-    """Return the store of the running fit, if it keeps checkpoints."""
-    return _current.get()
-
-
-@contextmanager
-def keeping(store: CheckpointStore) -> Iterator[None]:
-    """Keep trainings inside the block in a store; all of them are written if the block ends without an error."""
-    before = _current.set(store)
-    try:
-        yield
-        store.write()
-    finally:
-        _current.reset(before)

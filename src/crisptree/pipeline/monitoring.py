@@ -24,9 +24,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from crisptree.exceptions import CheckpointError
 from crisptree.inference import CrispTree
-from crisptree.learning.history import EpochRecord
+from crisptree.learning.history import EpochRecord, use_store
 from crisptree.parameters.training import true_or_false
-from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore, keeping
+from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore
 from crisptree.persistence.model_file import Section
 from crisptree.persistence.trees import trees_to_sections
 from crisptree.sanitization import sanitize
@@ -96,7 +96,7 @@ def keeping_checkpoints(
             else:
                 _check_same(before.content.get("of"), here, folder)
             checkpoints = CheckpointStore(files, every)
-        with keeping(checkpoints):
+        with use_store(checkpoints):
             yield seed
 
 

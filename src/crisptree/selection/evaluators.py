@@ -14,10 +14,10 @@ from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.finalization import select_strength, shrink, truncate
 from crisptree.inference.flat_tree import CrispForest
 from crisptree.learning.fitting import Bag, fit_forest, fit_tree
+from crisptree.learning.history import current_store
 from crisptree.learning.linear_leaves import best_penalty, with_models
 from crisptree.learning.options import LBFGS, Spec
 from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.persistence.checkpoints import current
 from crisptree.selection.candidates import (
     CART_OF_MIXTURES,
     DEPTH_LADDER,
@@ -120,7 +120,7 @@ class TreeEvaluator(Evaluator):
         if is_lbfgs and len(masks) > 1 and spec.grow == "greedy" and spec.leaf_penalty is None:
             bags = [Bag(mask, spec.seed) for mask in masks]
             return [_as_flat(fitted.tree) for fitted in fit_forest(spec, whole, bags)]
-        n_workers = min(len(folds), n_threads(self.n_jobs)) if is_lbfgs and current() is None else 1
+        n_workers = min(len(folds), n_threads(self.n_jobs)) if is_lbfgs and current_store() is None else 1
         spec = spec if n_workers == 1 else replace(spec, n_jobs=1)
         with workers(n_workers) as each_of:
             return list(each_of(lambda fold: _as_flat(fit_tree(spec, fold.problem).tree), folds))

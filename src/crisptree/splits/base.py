@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+Factory = Callable[[tuple[int, ...]], nn.Module]
+"""Makes a split module for an input shape."""
 
 
 class AbstractSplits(ABC):
@@ -236,3 +239,19 @@ class AxisCandidates(LinearSplits):
             self.parameters[name].detach().gather(1, candidate[:, None])[:, 0] for name in ("weight", "bias")
         )
         return AxisSplits(weight, bias, candidate, self.parameters["weight"].shape[1])
+
+
+KINDS = {
+    "oblique": SplitKind(ObliqueSplits.initial, ObliqueSplits.initial),
+    "axis": SplitKind(AxisSplits.initial, AxisCandidates.initial, compete_by_feature=True),
+}
+LINEAR: dict[str, type[ObliqueSplits] | type[AxisSplits]] = {"oblique": ObliqueSplits, "axis": AxisSplits}
+
+
+def resolve_kind(split: str | Factory, input_shape: tuple[int, ...]) -> SplitKind:
+    """Resolve the parameter ``split``: a name of ``KINDS`` or of a module, or a factory of modules."""
+    if isinstance(split, str) and split in KINDS:
+        return KINDS[split]
+    from crisptree.splits.module import make_module_kind  # which subclasses AbstractSplits
+
+    return make_module_kind(split, input_shape)

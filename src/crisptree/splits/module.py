@@ -12,9 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from crisptree.splits.base import AbstractSplits
+from crisptree.splits.base import AbstractSplits, Factory, SplitKind
+from crisptree.splits.conv import ConvNet
 
-Factory = Callable[[tuple[int, ...]], nn.Module]
+MODULES: dict[str, Factory] = {"conv": ConvNet}
+"""Split modules by their names in estimators and model files."""
 
 
 _generator = RLock()
@@ -189,3 +191,10 @@ def _draws(module: nn.Module, input_shape: tuple[int, ...]) -> bool:
     before = torch.get_rng_state()
     module.train()(x)
     return not torch.equal(before, torch.get_rng_state())
+
+
+def make_module_kind(split: str | Factory, input_shape: tuple[int, ...]) -> SplitKind:
+    """Return the kind of splits behind a name of ``MODULES`` or a factory of modules."""
+    factory = MODULES[split] if isinstance(split, str) else split
+    modules = ModuleSplits.initialiser(factory, input_shape)
+    return SplitKind(modules, modules, draws=modules(torch.zeros(0), torch.Generator()).draws)

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.history import current_store, use_store
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Groups, Samples, Update
-from crisptree.persistence.checkpoints import Arrays, CheckpointStore, Record, current, keeping
+from crisptree.persistence.checkpoints import Arrays, CheckpointStore, Record
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
 
@@ -45,7 +46,7 @@ class SharedCheckpointStore(CheckpointStore):
 @contextmanager
 def keep_shared_checkpoints(group: ProcessGroup) -> Iterator[None]:
     """Keep trainings of all processes in the store of rank 0."""
-    with keeping(SharedCheckpointStore(current(), group)):
+    with use_store(SharedCheckpointStore(current_store(), group)):
         yield
 
 
@@ -64,7 +65,7 @@ class Progress:
 
     def __init__(self, name: str, n_epochs: int) -> None:
         self.n_epochs = n_epochs
-        self.store = current() if n_epochs else None
+        self.store = current_store() if n_epochs else None
         self.record = Record(0, name) if self.store is None else self.store.next_record(name, n_epochs)
 
     @property
