@@ -145,7 +145,7 @@ def test_the_ways_through_the_code_exist_and_are_short():
     ways = re.split(r"^\*\*`", page.split("## The ways through it")[1].split("## Fast code")[0], flags=re.M)[1:]
     assert len(ways) == 8
     files = [{resolved(name)[0] for name in re.findall(r"`(crisptree\.[\w.]+)`", way)} for way in ways]
-    assert all(4 <= len(those) <= 12 for those in files)
+    assert all(3 <= len(those) <= 12 for those in files)
     of_selection = {f"selection.{name}" for name in ("search", "candidates", "evaluators", "parameters")}
     a_default_fit = {"pipeline.trees", *of_selection}
     assert {f"crisptree.{name}" for name in a_default_fit} <= files[0] | files[1]
