@@ -19,6 +19,7 @@ from crisptree.baselines.non_greedy import train_non_greedy
 from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.finalization import add_prior_counts, finalize, finalize_from, find_dead_splits, select_nodes
+from crisptree.learning import native_trees
 from crisptree.learning.engines.cuda_graphs import n_streams, streams
 from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growth import (
@@ -31,7 +32,7 @@ from crisptree.learning.growth import (
     growing,
     single_leaf,
 )
-from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback, current_store, get_iteration
+from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining, StoppableCallback, current_store, get_iteration
 from crisptree.learning.linear_leaves import compute_residuals, with_models
 from crisptree.learning.options import Spec, WeightConstraints
 from crisptree.learning.samples import RowSet, Samples, Shifts, TrainingTask, relative_weights
@@ -101,7 +102,12 @@ def fit_tree(
             greedy = GROWERS[spec.grow](context, start)
             return greedy, *finetune_tree(context, greedy, validation, zeros)
 
-        greedy, tuned, nu = train(context) if spec.n_init == 1 or start is not None else _best_of_starts(train, context)
+        if start is None and zeros is None and native_trees.supports(spec, samples, constraints) and native_trees.finetunes(spec):
+            greedy, tuned, nu = _train_natively(context, validation)
+        elif spec.n_init == 1 or start is not None:
+            greedy, tuned, nu = train(context)
+        else:
+            greedy, tuned, nu = _best_of_starts(train, context)
         tree, soft = finalize_tree(tuned, spec, task)
         is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
         return Fitted(finalize_tree(greedy, spec, task)[0] if is_new else tree, tree, soft, nu)
@@ -109,6 +115,25 @@ def fit_tree(
 
 Training = tuple[TrainedTree, TrainedTree, float | None]
 """The greedy and the finetuned tree, and the baseline's ν."""
+
+
+def _train_natively(context: TrainingContext, validation: Samples | None) -> Training:
+    """Train from all random starts at once; the tree with the highest training score, the first one of equals.
+
+    The callback is called for the first start only, which it may stop.
+    """
+    spec, samples = context.spec, context.samples
+    seed = context.draw_seed()
+    problems = [native_trees.whole_problem(samples, seed, start) for start in range(spec.n_init)]
+    grown = _of_residuals(spec, samples)
+    trees = native_trees.train_trees(spec, grown, problems, tunes=True, on_epoch=context.on_epoch, validation=validation)
+    best = trees[0] if context.on_epoch else max(trees, key=lambda tree: tree.score)
+    return best.greedy, best.tuned, None
+
+
+def _of_residuals(spec: Spec, samples: Samples) -> Samples:
+    """The rows with the y that growth sees: linear leaves leave it what no linear model says."""
+    return samples if spec.leaf_penalty is None else compute_residuals(samples, spec.row_weight)
 
 
 def _best_of_starts(train: Callable[[TrainingContext], Training], context: TrainingContext) -> Training:
@@ -202,6 +227,10 @@ class TrainingContext(NamedTuple):
     on_epoch: StoppableCallback
     constraints: WeightConstraints | None
 
+    def draw_seed(self) -> int:
+        """Draw a seed for random numbers of the kernel."""
+        return int(torch.randint(2**62, (), generator=self.generator))
+
     @property
     def samples(self) -> Samples:
         """The rows in memory; some ways of growing need all of them at once."""
@@ -255,9 +284,14 @@ def _taken_up(earlier: CrispTree, context: TrainingContext) -> Tree:
 
 def _grow_greedily(context: TrainingContext, start: Start) -> TrainedTree:
     spec, plan = context.spec, context.spec.growth
+    samples = context.source if spec.leaf_penalty is None else _of_residuals(spec, context.samples)
+    if start is None and native_trees.supports(spec, samples, context.constraints):
+        assert isinstance(samples, Samples)
+        problem = native_trees.whole_problem(samples, context.draw_seed())
+        return native_trees.train_trees(spec, samples, [problem], tunes=False, on_epoch=context.on_epoch)[0].greedy
     tree = grow(
         _begin(context, start),
-        context.source if spec.leaf_penalty is None else compute_residuals(context.samples, spec.row_weight),
+        samples,
         plan,
         spec.limits,
         context.kind,
@@ -451,6 +485,9 @@ def fit_forest(
         if not isinstance(samples.rows, ArrayRows):
             raise TypeError("trees grow together on an array of rows")
         constraints = spec.constraints.on(task.scaling, device)
+        if native_trees.supports(spec, samples, constraints) and native_trees.finetunes(spec):
+            yield from _fit_native_forest(spec, task, bags, samples, validation, listener)
+            return
         for some in _batches(bags, len(samples)):
             contexts = [
                 TrainingContext(
@@ -467,6 +504,39 @@ def fit_forest(
             yield from _completed(contexts, grown, task, some, validation)
             if listener:
                 return
+
+
+def _fit_native_forest(
+    spec: Spec,
+    task: TrainingTask,
+    bags: Sequence[Bag],
+    samples: Samples,
+    validation: Samples | None,
+    listener: StoppableCallback,
+) -> Iterator[FittedTree]:
+    """Train all trees as one work list; where the listener stops growth at a level, they end above it."""
+    rows, grown = task.training, _of_residuals(spec, samples)
+    problems = [
+        native_trees.TreeProblem(index, relative_weights(bag.weight(rows)[index]).numpy(), bag.seed)
+        for bag in bags
+        for index in [np.flatnonzero(bag.times)]
+    ]
+    trees = native_trees.train_trees(spec, grown, problems, tunes=True, validation=validation)
+    try:
+        for record in native_trees.merge_growth(trees):
+            listener(record)
+    except StopTraining:
+        spec = replace(spec, limits=replace(spec.limits, max_depth=record.level - 1))
+        trees = native_trees.train_trees(spec, grown, problems, tunes=False)
+
+    def finalize(number: int) -> FittedTree:
+        tree, bag = trees[number], bags[number]
+        own = replace(task, training=replace(rows, weight=bag.weight(rows)))
+        crisp, _ = finalize_tree(tree.tuned, spec if len(bags) == 1 else replace(spec, n_jobs=1), own)
+        history = [record for record in tree.records if record.phase == "finetune"]
+        return FittedTree(crisp, history, get_iteration(tree.tuned.record, history))
+
+    yield from map(finalize, range(len(bags)))
 
 
 def _grows_together(spec: Spec, task: TrainingTask) -> bool:

@@ -155,7 +155,7 @@ def train(
         with samples.shifted(generator):
             counts, loss, finite = engine.epoch(settings, orders.next())
         if not (finite and math.isfinite(loss)):
-            raise _diverged(loss, finite, name, epoch, settings.steepness)
+            raise diverged(loss, finite, name, epoch, settings.steepness)
         if state.models is not None:
             loss -= state.models.offset
             state.leaves = state.models.refit(counts)
@@ -193,7 +193,8 @@ def _updated(target: Target, counts: Tensor, leaves: Tensor, prior: float) -> Te
     return target.pool_variances(*side_by_side).reshape_as(leaves)
 
 
-def _diverged(loss: float, finite: bool, name: str, epoch: int, steepness: float) -> DivergenceError:
+def diverged(loss: float, finite: bool, name: str, epoch: int, steepness: float) -> DivergenceError:
+    """The error of a training whose loss or weights did not stay finite; the first epoch is 0."""
     found = f"the loss became {loss:g}" if finite else "weights of splits became infinite or not a number"
     return DivergenceError(
         f"{name} stopped in epoch {epoch + 1} (steepness {steepness:g}): all must stay finite, but {found}. "

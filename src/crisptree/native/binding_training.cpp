@@ -4,6 +4,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +13,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +21,7 @@
 #include "coordinates.h"
 #include "processor.h"
 #include "training.h"
+#include "work_list.h"
 
 namespace nb = nanobind;
 using namespace crisptree;
@@ -475,8 +479,177 @@ Minimum minimize(Array<const T, 2> x, std::optional<Numbers<1>> index, std::opti
   return kernel<T>().minimize(batch, objective, pool);
 }
 
+// How a tree trains.
+struct TreeOptions {
+  GrowthRules rules{-1, -1, 2, 1, 0, 0, 1, -1, 0};
+  std::vector<double> growth_steepness, finetuning_steepness;
+  TreePhase growth{}, finetuning{};
+};
+
+// A trained tree as arrays of Python's.
 template <class T>
-void bind(nb::module_& m, const char* rows, const char* trainer) {
+class TreeResult {
+ public:
+  struct Stage {
+    TreeStage<T> record;
+    std::vector<int32_t> left, right;
+    std::vector<T> weight, bias, leaves;
+  };
+
+  TreeResult(int64_t p, int64_t n_values) : p_(p), n_values_(n_values) {}
+
+  void add(const TreeStage<T>& stage, bool keeps_tree) {
+    stages_.push_back({stage, {}, {}, {}, {}, {}});
+    if (!keeps_tree || stage.is_growth) return;
+    Stage& kept = stages_.back();
+    const int64_t m = stage.n_splits;
+    kept.left.assign(stage.left, stage.left + m);
+    kept.right.assign(stage.right, stage.right + m);
+    kept.weight.assign(stage.weight, stage.weight + m * p_);
+    kept.bias.assign(stage.bias, stage.bias + m);
+    kept.leaves.assign(stage.leaves, stage.leaves + (m + 1) * n_values_);
+  }
+
+  void take(const TrainedTree<T>& tree) {
+    const int64_t m = tree.n_splits;
+    left_.assign(tree.left, tree.left + m);
+    right_.assign(tree.right, tree.right + m);
+    splits_[0].assign(tree.grown_weight, tree.grown_weight + m * p_);
+    biases_[0].assign(tree.grown_bias, tree.grown_bias + m);
+    leaves_[0].assign(tree.grown_leaves, tree.grown_leaves + (m + 1) * n_values_);
+    splits_[1].assign(tree.weight, tree.weight + m * p_);
+    biases_[1].assign(tree.bias, tree.bias + m);
+    leaves_[1].assign(tree.leaves, tree.leaves + (m + 1) * n_values_);
+    score_ = tree.score;
+  }
+
+  double score() const { return score_; }
+  // Children, weights, biases and leaf tables of the grown (0) or the finetuned tree (1).
+  nb::tuple tree(int number) {
+    must(number == 0 || number == 1, "there are two trees");
+    const size_t m = left_.size();
+    return nb::make_tuple(array(left_, m), array(right_, m), array(splits_[number], m, p_), array(biases_[number], m), array(leaves_[number], m + 1, n_values_));
+  }
+
+  // (is growth, level, number of splits, number of the stage, γ, log-likelihood, weight of the rows, tree or None) of every stage.
+  nb::list stages() {
+    nb::list found;
+    for (Stage& stage : stages_) found.append(tuple(stage));
+    return found;
+  }
+
+  nb::tuple last() { return tuple(stages_.back()); }
+
+ private:
+  nb::tuple tuple(Stage& stage) {
+    const TreeStage<T>& record = stage.record;
+    nb::object tree = nb::none();
+    if (!stage.leaves.empty()) {
+      const size_t m = stage.bias.size();
+      tree = nb::make_tuple(array(stage.left, m), array(stage.right, m), array(stage.weight, m, p_), array(stage.bias, m), array(stage.leaves, m + 1, n_values_));
+    }
+    return nb::make_tuple(record.is_growth, record.level, record.n_splits, record.number, record.steepness, record.log_likelihood, record.row_weight, tree);
+  }
+
+  // A copy, (n,) or (n, columns).
+  template <class Value>
+  static nb::object array(const std::vector<Value>& values, size_t n, int64_t columns = -1) {
+    auto copy = std::make_unique<std::vector<Value>>(values);
+    Value* data = copy->data();
+    nb::capsule owner(copy.release(), [](void* one) noexcept { delete static_cast<std::vector<Value>*>(one); });
+    const size_t shape[2] = {n, static_cast<size_t>(columns)};
+    return nb::cast(nb::ndarray<nb::numpy, Value>(data, columns < 0 ? 1 : 2, shape, owner));
+  }
+
+  int64_t p_, n_values_;
+  std::vector<int32_t> left_, right_;
+  std::vector<T> splits_[2], biases_[2], leaves_[2];
+  std::vector<Stage> stages_;
+  double score_ = 0;
+};
+
+// Trees on rows of one array; `problems` are (rows, weights, seed, start, options). `hear` is called with every stage of the first
+// tree, and ends the training of all by False.
+template <class T>
+nb::list train_trees(Array<const T, 2> x, std::optional<Numbers<1>> label, std::optional<Array<const double, 2>> y, int64_t n_values, nb::list problems,
+                     std::optional<nb::callable> hear, bool keeps_trees, int n_threads) {
+  const int64_t m = static_cast<int64_t>(x.shape(0)), p = static_cast<int64_t>(x.shape(1)), n_outputs = y ? static_cast<int64_t>(y->shape(1)) : 0;
+  must(kernel<T>().train_tree != nullptr, "this compiler has built no L-BFGS");
+  must(p > 0 && label.has_value() != y.has_value(), "rows must have features, and labels or numbers");
+  must(static_cast<int64_t>(label ? label->shape(0) : y->shape(0)) == m && (label ? n_values > 0 : n_values == 2 * n_outputs && n_outputs > 0), "one y per row, and tables that fit");
+  must_be_aligned(x);
+  if (label) must_be_aligned(*label);
+  if (y) must_be_aligned(*y);
+  for (int64_t i = 0; label && i < m; ++i) must(label->data()[i] >= 0 && label->data()[i] < n_values, "a label must be a class");
+  must_be_threads(n_threads);
+  const auto n_problems = static_cast<int64_t>(problems.size());
+  must(n_problems > 0, "there must be a tree");
+  std::vector<TreeProblem<T>> trees;
+  std::vector<Numbers<1>> rows;
+  std::vector<Array<const T, 1>> weights;
+  std::vector<TreeResult<T>*> results;
+  nb::list found;
+  for (nb::handle one : problems) {
+    const auto problem = nb::cast<nb::tuple>(one);
+    must(problem.size() == 5, "a problem has rows, weights, a seed, the number of a start and options");
+    rows.push_back(nb::cast<Numbers<1>>(problem[0]));
+    weights.push_back(nb::cast<Array<const T, 1>>(problem[1]));
+    const TreeOptions& options = nb::cast<const TreeOptions&>(problem[4]);
+    const auto n = static_cast<int64_t>(rows.back().shape(0));
+    must_be_aligned(rows.back(), weights.back());
+    must(n > 0 && static_cast<int64_t>(weights.back().shape(0)) == n, "a tree must have rows, with one weight each");
+    for (int64_t i = 0; i < n; ++i) must(rows.back().data()[i] >= 0 && rows.back().data()[i] < m, "a row must exist");
+    must(options.rules.n_drawn <= p && options.rules.n_drawn != 0 && options.rules.tries > 0 && !options.growth_steepness.empty(), "a tree must be able to grow");
+    TreePhase growth = options.growth, finetuning = options.finetuning;
+    growth.steepness = options.growth_steepness.data();
+    growth.n_stages = static_cast<int64_t>(options.growth_steepness.size());
+    finetuning.steepness = options.finetuning_steepness.data();
+    finetuning.n_stages = static_cast<int64_t>(options.finetuning_steepness.size());
+    trees.push_back({x.data(), p, rows.back().data(), n, label ? label->data() : nullptr, y ? y->data() : nullptr, n_outputs, n_values, weights.back().data(),
+                     nb::cast<uint64_t>(problem[2]), nb::cast<uint64_t>(problem[3]), options.rules, growth, finetuning});
+    auto result = std::make_unique<TreeResult<T>>(p, n_values);
+    results.push_back(result.get());
+    found.append(nb::cast(std::move(result)));
+  }
+  const auto look = [] {
+    const nb::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  };
+  const std::thread::id caller = std::this_thread::get_id();
+  nb::gil_scoped_release released;
+  WorkList list(n_problems, n_threads, look);
+  struct Context {
+    int64_t number;
+    TreeResult<T>* result;
+    const std::function<bool(int64_t)>* hear;
+    bool keeps_trees;
+  };
+  const std::function<bool(int64_t)> hears = [&](int64_t number) {
+    if (std::this_thread::get_id() == caller) {
+      look();
+      if (number == 0 && hear) {
+        const nb::gil_scoped_acquire held;
+        if (!nb::cast<bool>((*hear)(results[0]->last()))) list.end();
+      }
+    }
+    return !list.is_ended();
+  };
+  list.run([&](int64_t number, Pool& pool) {
+    Context context{number, results[number], &hears, keeps_trees};
+    const TreeListener<T> listener = {&context,
+                                      [](void* given, const TreeStage<T>& stage) {
+                                        auto& own = *static_cast<Context*>(given);
+                                        own.result->add(stage, own.keeps_trees);
+                                        return (*own.hear)(own.number);
+                                      },
+                                      [](void* given, const TrainedTree<T>& tree) { static_cast<Context*>(given)->result->take(tree); }};
+    kernel<T>().train_tree(trees[number], listener, pool);
+  });
+  return found;
+}
+
+template <class T>
+void bind(nb::module_& m, const char* rows, const char* trainer, const char* tree) {
   nb::class_<Source<T>>(m, rows)
       .def(nb::init<Array<const T, 2>>())
       .def(nb::init<Array<const T, 2>, Doubles, Doubles>())
@@ -500,6 +673,11 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
       .def("forget", &Trainer<T>::forget)
       .def("move", &Trainer<T>::move);
   m.def("minimize", &minimize<T>);
+  nb::class_<TreeResult<T>>(m, tree)
+      .def_prop_ro("score", &TreeResult<T>::score)
+      .def_prop_ro("stages", &TreeResult<T>::stages)
+      .def("tree", &TreeResult<T>::tree);
+  m.def("train_trees", &train_trees<T>);
 }
 
 void check_labels(const Numbers<1>& y, int64_t n_classes) {
@@ -565,8 +743,24 @@ NB_MODULE(_training, m) {
       .def_ro("log_likelihood", &Minimum::log_likelihood)
       .def_ro("weight", &Minimum::weight)
       .def_ro("evaluations", &Minimum::evaluations);
+  nb::class_<TreeOptions>(m, "TreeOptions")
+      .def(nb::init<>())
+      .def("set_rules", [](TreeOptions& o, int64_t max_depth, int64_t max_leaf_nodes, int64_t min_samples_split, int64_t min_samples_leaf, double min_weight_fraction,
+                           double min_impurity_decrease, int64_t tries, int64_t n_drawn, double lost) {
+        o.rules = {max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction, min_impurity_decrease, tries, n_drawn, lost};
+      })
+      .def("set_growth", [](TreeOptions& o, std::vector<double> steepness, double noise, double l1, double l2, double prior, int max_iterations, double tolerance,
+                            double leaf_prior, bool is_shared_by_rows) {
+        o.growth_steepness = std::move(steepness);
+        o.growth = {nullptr, 0, noise, l1, l2, prior, max_iterations, tolerance, leaf_prior, is_shared_by_rows};
+      })
+      .def("set_finetuning", [](TreeOptions& o, std::vector<double> steepness, double noise, double l1, double l2, double prior, int max_iterations,
+                                double tolerance, double leaf_prior, bool is_shared_by_rows) {
+        o.finetuning_steepness = std::move(steepness);
+        o.finetuning = {nullptr, 0, noise, l1, l2, prior, max_iterations, tolerance, leaf_prior, is_shared_by_rows};
+      });
   m.def("descend", &descend_lines);
   m.def("best_thresholds", &best_thresholds);
-  bind<float>(m, "SingleRows", "SingleTrainer");
-  bind<double>(m, "DoubleRows", "DoubleTrainer");
+  bind<float>(m, "SingleRows", "SingleTrainer", "SingleTree");
+  bind<double>(m, "DoubleRows", "DoubleTrainer", "DoubleTree");
 }

@@ -10,6 +10,7 @@
 
 #include "lbfgs.h"
 #include "pool.h"
+#include "trees.h"
 #include "windows.h"
 
 namespace crisptree {
@@ -243,6 +244,9 @@ struct TrainingKernel {
 
   // Full-batch L-BFGS on trees; null where the compiler has no vector types.
   Minimum (*minimize)(const TreeBatch<T>&, const Objective&, Pool& pool);
+
+  // A whole tree by the same, from its growth on.
+  TrainTree<T> train_tree;
 };
 
 struct TrainingKernels {

@@ -1,0 +1,222 @@
+"""Whole trees trained by L-BFGS in C++, many at once: the trees of folds, of random starts and of forests are one list.
+
+``growth.py`` says in Python how a tree grows; here every stump and every stage of finetuning is a minimisation. Random
+numbers are a function of the seed, the start, the leaf and the try, so that trees do not depend on each other or on the
+number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from crisptree.data.rows import ArrayRows, PickedRows
+from crisptree.equations.annealing import SLOPE
+from crisptree.learning.engines.native_engine import MIN_VALUES_FOR_THREADS, TRAINING_LEAF_PRIOR
+from crisptree.learning.finetuning import TrainedTree, hard_score
+from crisptree.learning.growth import LOST, TRIES
+from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
+from crisptree.learning.loop import diverged
+from crisptree.learning.options import LBFGS, Plan, Spec, WeightConstraints
+from crisptree.learning.samples import Samples
+from crisptree.native import training
+from crisptree.splits import ObliqueSplits
+from crisptree.structure import TreeStructure
+from crisptree.targets import Classes, Gaussians
+from crisptree.threads import n_threads
+from crisptree.tree import Tree
+
+
+class TreeProblem(NamedTuple):
+    """Rows of one tree by their numbers in the samples, their weights, and what its random numbers follow from."""
+
+    rows: npt.NDArray[np.int64]
+    weight: npt.NDArray[np.floating]
+    seed: int
+    start: int = 0
+
+
+class NativeTree(NamedTuple):
+    """A tree before and after finetuning, its mean training score, the records of its stages and the weights of their rows."""
+
+    greedy: TrainedTree
+    tuned: TrainedTree
+    score: float
+    records: list[EpochRecord]
+    weights: list[float]
+
+
+def supports(spec: Spec, samples: Any, constraints: WeightConstraints | None) -> bool:
+    """Return True for greedy growth by L-BFGS of free hyperplanes on an array of rows."""
+    if training is None or spec.growth.optimizer != LBFGS or not isinstance(samples, Samples):
+        return False
+    is_array = isinstance(samples.rows, ArrayRows | PickedRows) and samples.native_rows is not None
+    is_known = spec.grow == "greedy" and spec.split == "oblique" and type(samples.target) in (Classes, Gaussians)
+    return is_array and is_known and constraints is None and not spec.growth.shrinks_groups
+
+
+def finetunes(spec: Spec) -> bool:
+    """Return True if nothing is left to do after ``train_trees`` but to make trees deterministic."""
+    is_whole = spec.finetuning.optimizer == LBFGS or spec.finetuning.epochs == 0
+    return is_whole and spec.algorithm == "likelihood" and spec.patience is None
+
+
+def whole_problem(samples: Samples, seed: int, start: int = 0) -> TreeProblem:
+    """Return the problem of a tree that all rows train."""
+    return TreeProblem(np.arange(len(samples)), samples.weight.numpy(), seed, start)
+
+
+def train_trees(
+    spec: Spec,
+    samples: Samples,
+    problems: Sequence[TreeProblem],
+    *,
+    tunes: bool,
+    on_epoch: EpochCallback | None = None,
+    validation: Samples | None = None,
+) -> list[NativeTree]:
+    """Grow some trees, and finetune them if ``tunes``.
+
+    Parameters
+    ----------
+    spec : Spec
+        How each of them trains.
+    samples : Samples
+        The rows of all trees; their weights are those of the problems.
+    problems : sequence of TreeProblem
+        The trees.
+    on_epoch : callable, optional
+        Called with the records of the first tree, all of whose training it may stop.
+    validation : Samples, optional
+        Rows on which the deterministic tree is scored after every stage of finetuning.
+    """
+    assert training is not None
+    rows = samples.rows
+    assert isinstance(rows, ArrayRows | PickedRows)
+    index = rows.index.numpy() if isinstance(rows, PickedRows) else None
+    reader = _Reader(spec, samples, validation)
+    is_classification = type(samples.target) is Classes
+    y = samples.y.numpy() if index is None else _scattered(samples.y.numpy(), index, len(rows.values))
+    options, n_values = _options(spec, tunes=tunes), sum(len(problem.rows) for problem in problems) * samples.n_features
+    results = training.train_trees(
+        rows.values.numpy(),
+        y if is_classification else None,
+        None if is_classification else np.ascontiguousarray(y, dtype=np.float64),
+        samples.target.n_values,
+        [
+            (one.rows if index is None else index[one.rows], one.weight, one.seed, one.start, options)
+            for one in problems
+        ],
+        None if on_epoch is None else reader.listener(on_epoch),
+        validation is not None,
+        n_threads(samples.n_jobs) if n_values >= MIN_VALUES_FOR_THREADS else 1,
+    )
+    return [reader.tree(result, reader.heard if number == 0 else []) for number, result in enumerate(results)]
+
+
+def merge_growth(trees: Sequence[NativeTree]) -> list[EpochRecord]:
+    """Merge the records of growth of some trees: of every level the first tries of all, then the second ones."""
+    merged: dict[tuple[int, int], tuple[EpochRecord, float]] = {}
+    for tree in trees:
+        turns = Counter[int]()
+        for record, weight in zip(tree.records, tree.weights, strict=True):
+            if record.phase != "grow":
+                continue
+            key = record.level, turns[record.level]
+            turns[record.level] += 1
+            if key in merged:
+                before, heavy = merged[key]
+                loss = (before.loss * heavy + record.loss * weight) / (heavy + weight)
+                record = replace(before, n_splits=before.n_splits + record.n_splits, loss=loss)
+                weight += heavy
+            merged[key] = record, weight
+    return [merged[key][0] for key in sorted(merged)]
+
+
+def _scattered(y: npt.NDArray[Any], index: npt.NDArray[np.int64], n_rows: int) -> npt.NDArray[Any]:
+    """The y of selected rows at their places among all."""
+    whole = np.zeros((n_rows, *y.shape[1:]), dtype=y.dtype)
+    whole[index] = y
+    return whole
+
+
+def _options(spec: Spec, *, tunes: bool) -> Any:
+    assert training is not None
+    limits, options = spec.limits, training.TreeOptions()
+    options.set_rules(
+        -1 if limits.max_depth is None else limits.max_depth,
+        -1 if limits.max_leaf_nodes is None else limits.max_leaf_nodes,
+        limits.min_samples_split,
+        limits.min_samples_leaf,
+        limits.min_weight_fraction_leaf,
+        limits.min_impurity_decrease,
+        TRIES,
+        -1 if spec.n_drawn is None else spec.n_drawn,
+        0.0 if spec.leaf_penalty is None else LOST,
+    )
+    options.set_growth(*_phase(spec.growth))
+    if tunes and spec.finetuning.epochs:
+        options.set_finetuning(*_phase(spec.finetuning))
+    return options
+
+
+def _phase(plan: Plan) -> tuple[Any, ...]:
+    steepness = [plan.steepness_at(epoch) for epoch in range(plan.epochs)]
+    objective = SLOPE * plan.input_noise**2, plan.l1, plan.l2, TRAINING_LEAF_PRIOR, plan.max_iterations, plan.tolerance
+    return steepness, *objective, plan.leaf_prior, plan.has_penalties and plan.penalty_share == "rows"
+
+
+class _Reader:
+    """Makes trees and records of what the kernel gives."""
+
+    def __init__(self, spec: Spec, samples: Samples, validation: Samples | None) -> None:
+        self.spec, self.samples, self.validation = spec, samples, validation
+        self.heard: list[EpochRecord] = []
+
+    def listener(self, on_epoch: EpochCallback) -> Callable[[tuple[Any, ...]], bool]:
+        """Return what the kernel calls with every stage; where it returns False, the training ends."""
+
+        def hear(stage: tuple[Any, ...]) -> bool:
+            self.heard.append(self.record(stage))
+            try:
+                on_epoch(self.heard[-1])
+            except StopTraining:
+                return False
+            return True
+
+        return hear
+
+    def record(self, stage: tuple[Any, ...]) -> EpochRecord:
+        is_growth, level, n_splits, number, steepness, log_likelihood, weight, tree = stage
+        plan, limits = (self.spec.growth if is_growth else self.spec.finetuning), self.spec.limits
+        n_levels = (None if limits.max_leaf_nodes else limits.max_depth) if is_growth else level
+        score = None
+        if tree is not None and self.validation is not None:
+            score = hard_score(self.soft_tree(*tree), self.samples, self.validation)
+        phase, loss = "grow" if is_growth else "finetune", -log_likelihood / weight
+        return EpochRecord(phase, level, n_levels, n_splits, number + 1, plan.epochs, steepness, loss, score)
+
+    def tree(self, result: Any, records: list[EpochRecord]) -> NativeTree:
+        """Make the trees of a result; one that somebody has heard of has records already."""
+        stages = result.stages
+        records = records or [self.record(stage) for stage in stages]
+        weights = [stage[6] for stage in stages]
+        greedy = TrainedTree(self.soft_tree(*result.tree(0)), self.spec.growth.final_steepness)
+        last = records[-1] if records else None
+        if last is None or last.phase == "grow":
+            return NativeTree(greedy, greedy, result.score, records, weights)
+        tuned = TrainedTree(self.soft_tree(*result.tree(1)), last.steepness, last)
+        if not (math.isfinite(last.loss) and np.isfinite(tuned.tree.leaves.numpy()).all()):
+            raise diverged(last.loss, math.isfinite(last.loss), "finetuning", last.epoch - 1, last.steepness)
+        return NativeTree(greedy, tuned, result.score, records, weights)
+
+    def soft_tree(self, left: Any, right: Any, weight: Any, bias: Any, leaves: Any) -> Tree:
+        splits = ObliqueSplits(torch.from_numpy(weight), torch.from_numpy(bias))
+        return Tree(TreeStructure(left, right), splits, torch.from_numpy(leaves), self.samples.target.name)
