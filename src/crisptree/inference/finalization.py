@@ -139,6 +139,8 @@ def node_tables(tree: CrispTree) -> Doubles:
 def _inherit_counts(structure: TreeStructure, node_counts: Doubles) -> Doubles:
     """Replace empty counts by those of the parent.  (n_nodes, n_statistics)"""
     counts = node_counts.copy()
+    if node_counts.any(axis=1).all():
+        return counts
     for split in range(structure.n_splits):
         for child in (structure.left_nodes[split], structure.right_nodes[split]):
             if not counts[child].any():
