@@ -75,7 +75,7 @@ def objective(state, data, plan, shares, steepness=1.5):
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
 def test_the_gradient_of_the_definition_is_zero_at_the_minimum(target, penalties):
     data = samples(target)
-    plan = Plan(optimizer=LBFGS, algorithm="likelihood", max_iterations=3000, tolerance=0.0, **penalties)
+    plan = Plan(optimizer=LBFGS, algorithm="likelihood", max_iterations=10_000, tolerance=0.0, **penalties)
     state = whole_tree(data)
     shares = penalty_shares(state, plan)
     before, *parts, _ = objective(state, data, plan, shares)
