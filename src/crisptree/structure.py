@@ -249,8 +249,8 @@ class TreeStructure:
         """Sum ``leaf_values`` over the leaves below every node (splits first, then leaves)."""
         sums = np.zeros((self.n_nodes, *leaf_values.shape[1:]))
         sums[self.n_splits :] = leaf_values
-        for split in range(self.n_splits - 1, -1, -1):
-            sums[split] = sums[self.left_nodes[split]] + sums[self.right_nodes[split]]
+        for splits in reversed(self.levels):
+            sums[splits] = sums[self.left_nodes[splits]] + sums[self.right_nodes[splits]]
         return sums
 
     def means_below(

@@ -140,16 +140,13 @@ def test_the_score_is_that_of_the_deterministic_tree(target):
 def test_bits_do_not_depend_on_the_number_of_threads_or_on_other_trees(target, max_depth):
     spec = make_spec(limits=GrowthLimits(max_depth=max_depth, min_samples_leaf=3))
     some = [train(spec, make_samples(target, 1200, torch.float32, n_jobs), 5) for n_jobs in (1, 2, 4)]
-    alone = train_trees(spec, make_samples(target, 1200, torch.float32), [whole_problem(some_rows(target), 7, 3)], tunes=True)
+    data = make_samples(target, 1200, torch.float32)
+    (alone,) = train_trees(spec, data, [whole_problem(data, 7, 3)], tunes=True)
     for one, *others in zip(*some, strict=True):
         for other in others:
             assert all(map(np.array_equal, arrays_of(one.tuned.tree), arrays_of(other.tuned.tree)))
             assert one.records == other.records
-    assert all(map(np.array_equal, arrays_of(some[0][3].tuned.tree), arrays_of(alone[0].tuned.tree)))
-
-
-def some_rows(target):
-    return make_samples(target, 1200, torch.float32)
+    assert all(map(np.array_equal, arrays_of(some[0][3].tuned.tree), arrays_of(alone.tuned.tree)))
 
 
 @settings(deadline=None, max_examples=40)
@@ -198,8 +195,9 @@ def test_without_a_depth_growth_ends_where_leaves_are_pure():
 def test_a_row_of_weight_two_is_two_rows(target):
     data, spec = make_samples(target), make_spec({"tolerance": 0.0}, limits=GrowthLimits(max_depth=2))
     times = 1 + np.arange(N) % 2
-    (heavy,) = train_trees(spec, data, [TreeProblem(np.arange(N), times.astype(float), 3)], tunes=True)
-    (twice,) = train_trees(spec, data, [TreeProblem(np.repeat(np.arange(N), times), np.ones(times.sum()), 3)], tunes=True)
+    once = TreeProblem(np.arange(N), times.astype(float), 3)
+    copies = TreeProblem(np.repeat(np.arange(N), times), np.ones(times.sum()), 3)
+    heavy, twice = train_trees(spec, data, [once, copies], tunes=True)
     assert heavy.greedy.tree.structure == twice.greedy.tree.structure
     assert heavy.tuned.record.loss == pytest.approx(twice.tuned.record.loss, rel=1e-3)
     assert heavy.score == pytest.approx(twice.score, abs=0.01)

@@ -32,7 +32,14 @@ from crisptree.learning.growth import (
     growing,
     single_leaf,
 )
-from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining, StoppableCallback, current_store, get_iteration
+from crisptree.learning.history import (
+    EpochCallback,
+    EpochRecord,
+    StoppableCallback,
+    StopTraining,
+    current_store,
+    get_iteration,
+)
 from crisptree.learning.linear_leaves import compute_residuals, with_models
 from crisptree.learning.options import Spec, WeightConstraints
 from crisptree.learning.samples import RowSet, Samples, Shifts, TrainingTask, relative_weights
@@ -102,7 +109,12 @@ def fit_tree(
             greedy = GROWERS[spec.grow](context, start)
             return greedy, *finetune_tree(context, greedy, validation, zeros)
 
-        if start is None and zeros is None and native_trees.supports(spec, samples, constraints) and native_trees.finetunes(spec):
+        if (
+            start is None
+            and zeros is None
+            and native_trees.supports(spec, samples, constraints)
+            and native_trees.finetunes(spec)
+        ):
             greedy, tuned, nu = _train_natively(context, validation)
         elif spec.n_init == 1 or start is not None:
             greedy, tuned, nu = train(context)
@@ -126,7 +138,9 @@ def _train_natively(context: TrainingContext, validation: Samples | None) -> Tra
     seed = context.draw_seed()
     problems = [native_trees.whole_problem(samples, seed, start) for start in range(spec.n_init)]
     grown = _of_residuals(spec, samples)
-    trees = native_trees.train_trees(spec, grown, problems, tunes=True, on_epoch=context.on_epoch, validation=validation)
+    trees = native_trees.train_trees(
+        spec, grown, problems, tunes=True, on_epoch=context.on_epoch, validation=validation
+    )
     best = trees[0] if context.on_epoch else max(trees, key=lambda tree: tree.score)
     return best.greedy, best.tuned, None
 

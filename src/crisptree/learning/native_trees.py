@@ -44,7 +44,7 @@ class TreeProblem(NamedTuple):
 
 
 class NativeTree(NamedTuple):
-    """A tree before and after finetuning, its mean training score, the records of its stages and the weights of their rows."""
+    """A tree before and after finetuning, its mean training score, the records of its stages and the weights there."""
 
     greedy: TrainedTree
     tuned: TrainedTree
@@ -92,6 +92,8 @@ def train_trees(
         The rows of all trees; their weights are those of the problems.
     problems : sequence of TreeProblem
         The trees.
+    tunes : bool
+        Whether to finetune the trees; see ``finetunes``.
     on_epoch : callable, optional
         Called with the records of the first tree, all of whose training it may stop.
     validation : Samples, optional
