@@ -30,6 +30,10 @@ SomeTree = TypeVar("SomeTree", bound=CrispTree)
 Ranges = tuple[Doubles, Doubles, npt.NDArray[np.bool_]]
 
 
+Nodes = tuple[TreeStructure, npt.NDArray[np.int64]]
+"""A shape, and which node of a larger tree each of its nodes was."""
+
+
 class SufficientStatistics(NamedTuple):
     """Sums over rows that can be merged: statistics of y at every leaf, and Σw, Σwf, Σwf² at every split."""
 

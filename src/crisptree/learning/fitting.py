@@ -18,7 +18,14 @@ from crisptree.baselines.growth import SEARCHES, grow_baseline
 from crisptree.baselines.non_greedy import train_non_greedy
 from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.finalization import add_prior_counts, finalize, finalize_from, find_dead_splits, select_nodes
+from crisptree.inference.finalization import (
+    Nodes,
+    add_prior_counts,
+    finalize,
+    finalize_from,
+    find_dead_splits,
+    select_nodes,
+)
 from crisptree.learning import native_trees
 from crisptree.learning.engines.cuda_graphs import n_streams, streams
 from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
@@ -47,7 +54,6 @@ from crisptree.learning.sources.base import SummedRows
 from crisptree.learning.stumps import Outcome
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, resolve_kind
 from crisptree.splits.module import seeded
-from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Gaussians
 from crisptree.threads import n_threads, workers
 from crisptree.tree import Tree
@@ -63,10 +69,6 @@ Rows = Samples | SummedRows
 
 Start = CrispTree | TrainedTree | None
 """Where a training begins: an earlier fit, a tree that is still soft, or nothing."""
-
-
-Nodes = tuple[TreeStructure, npt.NDArray[np.int64]]
-"""A shape, and which node of a larger tree each of its nodes was."""
 
 
 class Fitted(NamedTuple):
@@ -109,20 +111,16 @@ def fit_tree(
             greedy = GROWERS[spec.grow](context, start)
             return greedy, *finetune_tree(context, greedy, validation, zeros)
 
-        if (
-            start is None
-            and zeros is None
-            and native_trees.supports(spec, samples, constraints)
-            and native_trees.finetunes(spec)
-        ):
+        is_new = start is None and zeros is None
+        if is_new and spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
             greedy, tuned, nu = _train_natively(context, validation)
         elif spec.n_init == 1 or start is not None:
             greedy, tuned, nu = train(context)
         else:
             greedy, tuned, nu = _best_of_starts(train, context)
         tree, soft = finalize_tree(tuned, spec, task)
-        is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
-        return Fitted(finalize_tree(greedy, spec, task)[0] if is_new else tree, tree, soft, nu)
+        is_tuned = tuned.tree is not greedy.tree and spec.grow != "keep"
+        return Fitted(finalize_tree(greedy, spec, task)[0] if is_tuned else tree, tree, soft, nu)
 
 
 Training = tuple[TrainedTree, TrainedTree, float | None]
@@ -299,7 +297,7 @@ def _taken_up(earlier: CrispTree, context: TrainingContext) -> Tree:
 def _grow_greedily(context: TrainingContext, start: Start) -> TrainedTree:
     spec, plan = context.spec, context.spec.growth
     samples = context.source if spec.leaf_penalty is None else _of_residuals(spec, context.samples)
-    if start is None and native_trees.supports(spec, samples, context.constraints):
+    if start is None and spec.grows_by_lbfgs and native_trees.supports(spec, samples, context.constraints):
         assert isinstance(samples, Samples)
         problem = native_trees.whole_problem(samples, context.draw_seed())
         return native_trees.train_trees(spec, samples, [problem], tunes=False, on_epoch=context.on_epoch)[0].greedy
@@ -499,7 +497,7 @@ def fit_forest(
         if not isinstance(samples.rows, ArrayRows):
             raise TypeError("trees grow together on an array of rows")
         constraints = spec.constraints.on(task.scaling, device)
-        if native_trees.supports(spec, samples, constraints) and native_trees.finetunes(spec):
+        if spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
             yield from _fit_native_forest(spec, task, bags, samples, validation, listener)
             return
         for some in _batches(bags, len(samples)):

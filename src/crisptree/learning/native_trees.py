@@ -24,7 +24,7 @@ from crisptree.learning.finetuning import TrainedTree, hard_score
 from crisptree.learning.growth import LOST, TRIES
 from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
 from crisptree.learning.loop import diverged
-from crisptree.learning.options import LBFGS, Plan, Spec, WeightConstraints
+from crisptree.learning.options import Plan, Spec, WeightConstraints
 from crisptree.learning.samples import Samples
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
@@ -54,18 +54,11 @@ class NativeTree(NamedTuple):
 
 
 def supports(spec: Spec, samples: Any, constraints: WeightConstraints | None) -> bool:
-    """Return True for greedy growth by L-BFGS of free hyperplanes on an array of rows."""
-    if training is None or spec.growth.optimizer != LBFGS or not isinstance(samples, Samples):
+    """Return True for free hyperplanes on an array of rows, where ``Spec.grows_by_lbfgs``."""
+    if training is None or constraints is not None or not isinstance(samples, Samples):
         return False
     is_array = isinstance(samples.rows, ArrayRows | PickedRows) and samples.native_rows is not None
-    is_known = spec.grow == "greedy" and spec.split == "oblique" and type(samples.target) in (Classes, Gaussians)
-    return is_array and is_known and constraints is None and not spec.growth.shrinks_groups
-
-
-def finetunes(spec: Spec) -> bool:
-    """Return True if nothing is left to do after ``train_trees`` but to make trees deterministic."""
-    is_whole = spec.finetuning.optimizer == LBFGS or spec.finetuning.epochs == 0
-    return is_whole and spec.algorithm == "likelihood" and spec.patience is None
+    return is_array and type(samples.target) in (Classes, Gaussians) and not spec.growth.shrinks_groups
 
 
 def whole_problem(samples: Samples, seed: int, start: int = 0) -> TreeProblem:
@@ -93,7 +86,7 @@ def train_trees(
     problems : sequence of TreeProblem
         The trees.
     tunes : bool
-        Whether to finetune the trees; see ``finetunes``.
+        Whether to finetune the trees; see ``Spec.is_whole_lbfgs``.
     on_epoch : callable, optional
         Called with the records of the first tree, all of whose training it may stop.
     validation : Samples, optional

@@ -397,6 +397,17 @@ class Spec:
         )
 
     @property
+    def grows_by_lbfgs(self) -> bool:
+        """Whether L-BFGS grows hyperplanes from stumps."""
+        return self.growth.optimizer == LBFGS and self.grow == "greedy" and self.split == "oblique"
+
+    @property
+    def is_whole_lbfgs(self) -> bool:
+        """Whether L-BFGS does all of the training, finetuning too where there is any."""
+        is_tuned = self.finetuning.optimizer == LBFGS or self.finetuning.epochs == 0
+        return self.grows_by_lbfgs and is_tuned and self.algorithm == "likelihood" and self.patience is None
+
+    @property
     def has_kernels(self) -> bool:
         """Whether the fused steps on CUDA know all of it; signs, groups of features and linear leaves are torch's."""
         free = not self.constraints.signs and not self.growth.shrinks_groups
