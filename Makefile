@@ -87,7 +87,7 @@ test-sanitize: setup
 	  --config-settings=cmake.define.CRISPTREE_SANITIZE=address,undefined .
 	LD_PRELOAD=$(SANITIZERS) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	  $(BIN)/python -m tests.native.with_kernels_of $(SANITIZED) -p no:cacheprovider -q \
-	  tests/native tests/inference tests/images tests/learning/test_native_engine.py tests/learning/test_window_rows.py
+	  tests/native tests/inference tests/images tests/learning/test_native_engine.py tests/learning/test_native_trees.py tests/learning/test_window_rows.py
 
 # Concurrent prediction under ThreadSanitizer: a program of its own, without the interpreter.
 NATIVE := src/crisptree/native

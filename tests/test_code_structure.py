@@ -50,10 +50,10 @@ BUSY_MODULES = {
 SAME_NAMES = {"Dataset": 2}
 
 MAX_MODULES_ENTERED = {
-    "fit of an array": 40,
-    "fit of a regression tree": 41,
-    "fit of a DataFrame": 44,
-    "fit of a forest": 41,
+    "fit of an array": 39,
+    "fit of a regression tree": 40,
+    "fit of a DataFrame": 45,
+    "fit of a forest": 40,
     "fit of batches": 42,
     "fit in a process group": 43,
     "load": 15,
