@@ -16,7 +16,6 @@ from crisptree.data.raw_rows import Scaling
 from crisptree.equations.leaves import LOG_TWO_PI, SMALLEST_VARIANCE, TreeRidge, log_softmax, working_response
 from crisptree.inference import FlatTree, route_rows
 from crisptree.learning.samples import RowSet, Samples, TrainingTask
-from crisptree.native import training
 from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Target
@@ -39,9 +38,6 @@ LEAST_SHARE = 1e-3
 
 DEEPEST_DOUBT = 80.0
 """No leaf is believed less than e⁻⁸⁰ times the likeliest one, which single precision still holds."""
-
-MAX_FEATURES_OF_KERNEL = 65
-"""With more, the constant one included, nodes of few rows are better kept as factors of their Gram matrices."""
 
 MOST_SHARES = 2**26
 """Rows times leaves: responsibilities of so many fit into memory. Beyond, models are fitted once splits are trained."""
@@ -106,35 +102,6 @@ class LeafRows:
             )
             before, sums = sums, ridge.sums(moments)
         return sums
-
-    def fitted_path(
-        self,
-        structure: TreeStructure,
-        leaf: npt.NDArray[np.int64],
-        members: list[Members],
-        penalties: Sequence[float],
-        rounds: int,
-    ) -> Iterator[Doubles]:
-        """Fit models with every penalty, for classes from those before; each row belongs to one leaf.
-
-        The kernel does the same where there are few features.
-        """
-        q, is_classes = self.x.shape[1], self.target.n_classes is not None
-        if training is None or q > MAX_FEATURES_OF_KERNEL or min(penalties) <= 0:
-            sums = None
-            for penalty in penalties:
-                sums = self.fitted(structure, members, penalty, sums, rounds)
-                yield sums
-            return
-        share = np.empty(len(leaf))
-        for one in members:
-            share[one.rows] = one.share
-        found = np.empty((len(penalties), structure.n_nodes, q, self.n_answers))
-        y = (self.y, None) if is_classes else (None, np.ascontiguousarray(self.y, dtype=np.float64))
-        training.fit_leaf_models(
-            self.x, *y, leaf, share, structure.left, structure.right, np.array(penalties, dtype=float), rounds, found
-        )
-        yield from found
 
     def _factor(self, one: Members, curvature: float) -> Doubles:
         """The rows of a leaf, each times the root of its share."""
@@ -278,7 +245,9 @@ def _fit_models(
     X, weight = np.asarray(part.X[:], dtype=np.float32), part.weight
     rows, leaf = LeafRows.of(scaling.apply(X, n_jobs), part.y, target), route_rows(tree, X, n_jobs)
     members = Members.of_leaves(leaf, weight, structure.n_leaves)
-    for sums in rows.fitted_path(structure, leaf, members, penalties, rounds):
+    sums = None
+    for penalty in penalties:
+        sums = rows.fitted(structure, members, penalty, sums, rounds)
         raw, bias = folded(sums, scaling)
         variance = None
         if target.is_regression:

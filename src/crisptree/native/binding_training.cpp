@@ -648,30 +648,6 @@ nb::list train_trees(Array<const T, 2> x, std::optional<Numbers<1>> label, std::
   return found;
 }
 
-// Linear models in the leaves of a tree; `sums` (n_penalties, n_nodes, q, n_answers) is written.
-void fit_leaf_models(Array<const double, 2> x, std::optional<Numbers<1>> label, std::optional<Array<const double, 2>> y, Numbers<1> leaf, Doubles share,
-                     Children left, Children right, Doubles penalties, int64_t rounds, Array<double, 4> sums) {
-  const size_t n = x.shape(0), q = x.shape(1), m = left.shape(0), k = sums.shape(3);
-  must(active->fit_leaf_models != nullptr, "this compiler has built no linear leaves");
-  must(n > 0 && q > 0 && k > 0 && leaf.shape(0) == n && share.shape(0) == n, "rows must have features, a leaf and a weight each");
-  must(label.has_value() != y.has_value() && (label ? label->shape(0) == n : y->shape(0) == n && y->shape(1) == k), "labels or numbers per row");
-  must(right.shape(0) == m && penalties.shape(0) > 0 && rounds >= 0, "one child on each side of a split, and a penalty");
-  must(sums.shape(0) == penalties.shape(0) && sums.shape(1) == 2 * m + 1 && sums.shape(2) == q, "sums must be (n_penalties, n_nodes, q, n_answers)");
-  must_be_aligned(x, leaf, share, left, right, penalties, sums);
-  must_be_tree(left.data(), right.data(), static_cast<int64_t>(m));
-  check_children(left, right, m);
-  for (size_t i = 0; i < n; ++i) must(leaf.data()[i] >= 0 && leaf.data()[i] <= static_cast<int64_t>(m), "a leaf must exist");
-  for (size_t i = 0; label && i < n; ++i) must(label->data()[i] >= 0 && label->data()[i] < static_cast<int64_t>(k), "a label must be a class");
-  for (size_t i = 0; i < penalties.shape(0); ++i) must(penalties.data()[i] > 0, "penalties must be positive");
-  if (label) must_be_aligned(*label);
-  if (y) must_be_aligned(*y);
-  const LeafModels given = {x.data(), static_cast<int64_t>(n), static_cast<int64_t>(q), label ? label->data() : nullptr, y ? y->data() : nullptr,
-                            static_cast<int64_t>(k), leaf.data(), share.data(), left.data(), right.data(), static_cast<int64_t>(m), penalties.data(),
-                            static_cast<int64_t>(penalties.shape(0)), rounds};
-  nb::gil_scoped_release released;
-  active->fit_leaf_models(given, sums.data());
-}
-
 template <class T>
 void bind(nb::module_& m, const char* rows, const char* trainer, const char* tree) {
   nb::class_<Source<T>>(m, rows)
@@ -783,7 +759,6 @@ NB_MODULE(_training, m) {
         o.finetuning_steepness = std::move(steepness);
         o.finetuning = {nullptr, 0, noise, l1, l2, prior, max_iterations, tolerance, leaf_prior, is_shared_by_rows};
       });
-  m.def("fit_leaf_models", &fit_leaf_models);
   m.def("descend", &descend_lines);
   m.def("best_thresholds", &best_thresholds);
   bind<float>(m, "SingleRows", "SingleTrainer", "SingleTree");

@@ -252,7 +252,6 @@ struct TrainingKernel {
 struct TrainingKernels {
   TrainingKernel<float> singles;
   TrainingKernel<double> doubles;
-  FitLeafModels fit_leaf_models;  // null where the compiler has no vector types
 };
 
 extern const TrainingKernels base_training;

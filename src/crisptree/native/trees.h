@@ -76,22 +76,4 @@ struct TreeListener {
 template <class T>
 using TrainTree = void (*)(const TreeProblem<T>&, const TreeListener<T>&, Pool&);
 
-// Rows with a constant feature last, each in a leaf of a deterministic tree that has linear models.
-struct LeafModels {
-  const double* x;  // (n, q)
-  int64_t n, q;
-  const int64_t* label;  // (n,), or null
-  const double* y;       // (n, n_answers), where there are no labels
-  int64_t n_answers;
-  const int64_t* leaf;  // (n,)
-  const double* share;  // (n,), the weights of the rows
-  const int32_t *left, *right;
-  int64_t n_splits;
-  const double* penalties;
-  int64_t n_penalties, rounds;
-};
-
-// Fits models with one penalty after the other, those of classes from the ones before: (n_penalties, n_nodes, q, n_answers).
-using FitLeafModels = void (*)(const LeafModels&, double* sums);
-
 }  // namespace crisptree
