@@ -21,6 +21,7 @@ from crisptree.distributed import check_single_process, is_distributed
 from crisptree.encoding.containers import are_batches
 from crisptree.estimators.base import TreeEstimator, fast_leaves, set_row_tags, training_context
 from crisptree.inference import route_rows
+from crisptree.inference.flat_tree import LINEAR_LEAVES
 from crisptree.parameters.estimators import PAPER, RowParameters, check_argument
 from crisptree.parameters.training import true_or_false
 from crisptree.pipeline import validation as checks
@@ -414,7 +415,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         check_single_process("partial_fit")
         check_argument("memory", memory)
         true_or_false().check("grow", grow)
-        if self.leaf_model == "linear" or getattr(getattr(self, "tree_", None), "is_linear", False):
+        if self.leaf_model in LINEAR_LEAVES or getattr(getattr(self, "tree_", None), "is_linear", False):
             raise ValueError(
                 "`leaf_model` must be 'constant' for partial_fit, because linear leaves keep no counts that new rows "
                 f"could be added to; got {self.leaf_model!r}. Use fit with all rows, or leaf_model='constant'."

@@ -188,7 +188,7 @@ def add_leaf_statistics(tree: CrispTree, spec: Spec, task: TrainingTask) -> tupl
         left = tree.structure.splice(dead, to_right)
         tree = select_nodes(tree, *left, spec.leaf_prior)
     if spec.leaf_penalty is not None and isinstance(tree, FlatTree):
-        tree = with_models(tree, task, spec.leaf_penalty, spec.n_jobs)
+        (tree,) = with_models(tree, task, [spec.leaf_penalty], spec.n_jobs, of_branches=spec.has_branch_models)
     return tree, left
 
 
@@ -257,7 +257,7 @@ def _grow_greedily(context: TrainingContext, start: Start) -> TrainedTree:
     spec, plan = context.spec, context.spec.growth
     tree = grow(
         _begin(context, start),
-        context.source if spec.leaf_penalty is None else compute_residuals(context.samples, spec.row_weight),
+        compute_residuals(context.samples, spec.row_weight) if spec.grows_on_residuals else context.source,
         plan,
         spec.limits,
         context.kind,
@@ -265,7 +265,7 @@ def _grow_greedily(context: TrainingContext, start: Start) -> TrainedTree:
         on_epoch=context.on_epoch,
         constraints=context.constraints,
         n_drawn=spec.n_drawn,
-        holds_on=spec.leaf_penalty is not None,
+        holds_on=spec.grows_on_residuals or spec.has_branch_models,
     )
     return TrainedTree(tree, plan.final_steepness)
 
@@ -296,8 +296,10 @@ def _grow_baseline(context: TrainingContext, start: Start) -> TrainedTree:
 
 
 def _fit_cart(context: TrainingContext, start: Start) -> TrainedTree:
-    spec = context.spec
-    tree = fit_cart(context.samples, spec.limits, spec.n_drawn, spec.seed)
+    spec, samples = context.spec, context.samples
+    if spec.grows_on_residuals:
+        samples = compute_residuals(samples, spec.row_weight)
+    tree = fit_cart(samples, spec.limits, spec.n_drawn, spec.seed)
     return TrainedTree(tree, spec.growth.steepness_at(0))
 
 

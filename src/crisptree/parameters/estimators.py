@@ -383,12 +383,13 @@ class RowParameters(TreeParameters):
     )
     leaf_model: str = parameter(
         default="auto",
-        kind='{"auto", "constant", "linear"}',
+        kind='{"auto", "constant", "linear", "branch_linear"}',
         doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression whose
-        weights are sums of parts along the path (docs/linear-leaves.md). Linear leaves need dense rows
-        of at most 512 features and linear splits. "auto" compares both on held-out rows of small
+        weights are sums of parts along the path (docs/linear-leaves.md), of all features ("linear") or of
+        those that the splits of the tree have ("branch_linear"). Linear leaves need dense rows of at most
+        512 features and linear splits. "auto" compares both on held-out rows of small
         tables where other parameters are selected, too; else leaves are constant.""",
-        rule=one_of("auto", "constant", "linear"),
+        rule=one_of("auto", "constant", "linear", "branch_linear"),
         flag="--leaf-model",
         before="constant",
     )

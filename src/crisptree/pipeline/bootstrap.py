@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.data.raw_rows import SparseRows
+from crisptree.inference.flat_tree import has_linear_leaves
 
 if TYPE_CHECKING:
     from crisptree.pipeline.validation import TrainingData
@@ -112,7 +113,7 @@ def check_more_trees(
     parameters: Mapping[str, Any], n_trees: int, n_rows: int, n_given: int, *, has_models: bool
 ) -> None:
     """Check that a warm start has the same rows and leaf model, and at least as many trees."""
-    if has_models != (parameters["leaf_model"] == "linear"):
+    if has_models != has_linear_leaves(parameters):
         before = "linear" if has_models else "constant"
         raise ValueError(
             f"`leaf_model` must be {before!r} with warm_start=True, as in the trees that are there; got "

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_random_state
 from crisptree.data.raw_rows import SparseRows
 from crisptree.data.validation import CheckedRows, InputSchema, RawInput, check_fit_rows
 from crisptree.encoding.containers import materialize, refuse_batches
+from crisptree.inference.flat_tree import has_linear_leaves
 from crisptree.parameters.training import Parameter, Rule, is_whole
 from crisptree.selection.parameters import MIXED
 from crisptree.structure import TreeStructure
@@ -149,16 +150,16 @@ CAPABILITIES = (
     ),
     Capability(
         "linear leaves (`leaf_model='linear'`)",
-        "leaf_model='linear'",
-        lambda v: v.get("leaf_model") == "linear",
+        "leaf_model={leaf_model!r}",
+        has_linear_leaves,
         {"split": LINEAR, "algorithm": STEPS, "max_shift": ZERO},
         "Their models are of the features that hyperplanes see, pixels in their places. Take leaf_model='constant' for "
         "anything else.",
     ),
     Capability(
         "pruning of linear leaves",
-        "leaf_model='linear'",
-        lambda v: v.get("leaf_model") == "linear",
+        "leaf_model={leaf_model!r}",
+        has_linear_leaves,
         {"ccp_alpha": NONE},
         "What a leaf saves is counted for constant ones. Limit max_depth or max_leaf_nodes, raise leaf_l2, or "
         "truncate(depth) the fitted tree.",
@@ -394,7 +395,7 @@ def check_training_rows(
         encoded_by=estimator.input_schema.encoded_by,
         multi_output=multi_output,
     )
-    if parameters["leaf_model"] == "linear" and rows.X.shape[1] > MAX_FEATURES_OF_LINEAR_LEAVES:
+    if has_linear_leaves(parameters) and rows.X.shape[1] > MAX_FEATURES_OF_LINEAR_LEAVES:
         raise ValueError(
             f"X must have at most {MAX_FEATURES_OF_LINEAR_LEAVES} features for leaf_model='linear', which solves a "
             f"regression of all features in every node; got {rows.X.shape[1]:,} features. Take leaf_model='constant' "
