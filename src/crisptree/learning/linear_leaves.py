@@ -47,8 +47,8 @@ STEPS_PER_EPOCH, STEPS_TO_SCORE, STEPS_AT_THE_END = 3, 60, 200
 """Steps towards the best weights of a softmax: in an epoch of training, for a validation score, and for the
 tree that is kept."""
 
-TOLERANCE = 1e-7
-"""Relative decrease of the loss per step below which a softmax is fitted."""
+TOLERANCE, TOLERANCE_TO_SCORE = 1e-7, 1e-5
+"""Relative decrease of the loss per step below which a softmax is fitted, or near enough for a validation score."""
 
 LEAST_SHARE = 1e-3
 """A leaf whose share in a row is smaller does not look at it."""
@@ -156,7 +156,7 @@ class LeafRows:
             sums,
             variances,
             steps,
-            TOLERANCE,
+            TOLERANCE if steps > STEPS_TO_SCORE else TOLERANCE_TO_SCORE,
         )
         return FittedModels(sums, None if variances is None else np.maximum(variances, SMALLEST_VARIANCE))
 
@@ -317,7 +317,13 @@ def can_train(structure: TreeStructure, samples: Samples) -> bool:
 
 
 def with_models(
-    tree: FlatTree, task: TrainingTask, penalties: Sequence[float], n_jobs: int | None, *, of_branches: bool = False
+    tree: FlatTree,
+    task: TrainingTask,
+    penalties: Sequence[float],
+    n_jobs: int | None,
+    *,
+    of_branches: bool = False,
+    steps: int = STEPS_AT_THE_END,
 ) -> Iterator[FlatTree]:
     """Fit models to the training rows that reach the leaves; yield the tree with those of every penalty.
 
@@ -333,6 +339,8 @@ def with_models(
         Threads.
     of_branches : bool
         Whether models have weights only for features that a split of the tree has, if there is one.
+    steps : int
+        Of a softmax towards its best weights.
     """
     structure, scaling, part, target = tree.structure, tree.statistics.scaling, task.training, task.target
     X, weight = np.asarray(part.X[:], dtype=np.float32), part.weight
@@ -341,7 +349,7 @@ def with_models(
     if of_branches and structure.n_splits:
         used = np.flatnonzero((tree.weight != 0).any(axis=0))
     members = Members.of_leaves(leaf, weight, structure.n_leaves)
-    models = LeafRows.of(scaled[:, used], part.y, target).fit(structure, members, penalties)
+    models = LeafRows.of(scaled[:, used], part.y, target).fit(structure, members, penalties, steps=steps)
     sums = np.zeros((*models.sums.shape[:2], scaled.shape[1] + 1, models.sums.shape[3]))
     sums[:, :, :-1][:, :, used], sums[:, :, -1] = models.sums[:, :, :-1], models.sums[:, :, -1]
     n_rows = np.array([one.share.sum() for one in members])

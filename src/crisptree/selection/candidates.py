@@ -189,8 +189,10 @@ LINEAR_LEAVES_IN_FOREST = (
     *((BRANCH_LINEAR, min_rows, penalty) for min_rows in (5, 20) for penalty in (1.0, 10.0, 100.0)),
     ("linear", 20, 10.0),
 )
-MAX_FEATURES_OF_LINEAR_LEAVES_IN_FOREST = 64
 """Linear leaves in regression forests: model, minimal leaf size, and penalty in rows of mean weight."""
+
+MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART = 64
+"""Features up to which CART's thresholds are tried with linear leaves of all features."""
 
 CART_MAX_FEATURES = ("sqrt", None)
 """Features per split of CART's thresholds in a forest."""
@@ -299,7 +301,7 @@ def try_linear_leaves(search: CandidateSearch) -> Candidates:
         model = {"leaf_model": "linear"}
         oblique = {"split": "oblique", "l1": 0.0, "l2": 0.0, "input_noise": START_NOISE}
         yield oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"])
-        if search.is_free("split"):
+        if search.is_free("split") and search.problem.training.X.shape[1] <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
             sizes = {"min_samples_leaf": max(CART_MIN_SAMPLES_LEAF)}
             yield CART_SPLITS | model | sizes | limit(MAX_DEPTH_OF_LINEAR_LEAVES["axis"])
     if search.is_free("split") and (given == BRANCH_LINEAR or is_offered):
@@ -406,7 +408,7 @@ def try_linear_leaves_in_forest(search: CandidateSearch) -> Candidates:
     """CART's thresholds with linear leaves, of several penalties: for regression only."""
     n_features = search.problem.training.X.shape[1]
     is_offered = search.target.is_regression and search.is_free("split") and search.is_free("leaf_model")
-    if not is_offered or n_features > MAX_FEATURES_OF_LINEAR_LEAVES_IN_FOREST:
+    if not is_offered or n_features > MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
         return
     unit = search.problem.mean_weight
     limit = {"max_depth": None if search.has_free_depth else search.max_depth, "finetune_epochs": 0}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from crisptree.inference.finalization import select_strength, shrink, truncate
 from crisptree.inference.flat_tree import CrispForest, has_linear_leaves
 from crisptree.learning.fitting import Bag, fit_forest, fit_tree
 from crisptree.learning.history import current_store
-from crisptree.learning.linear_leaves import PENALTIES, PENALTIES_OF_ONE_LEAF, with_models
+from crisptree.learning.linear_leaves import PENALTIES, PENALTIES_OF_ONE_LEAF, STEPS_TO_SCORE, with_models
 from crisptree.learning.options import LBFGS, Spec
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.selection.candidates import (
@@ -24,6 +23,7 @@ from crisptree.selection.candidates import (
     DEPTH_LADDER,
     FOREST_ROUNDS,
     LINEAR_LEAF_DEPTHS,
+    MAX_ERRORS,
     SHARP,
     TREE_ROUNDS,
     Round,
@@ -98,15 +98,12 @@ class TreeEvaluator(Evaluator):
             return [self._score_postprocessed(values, self._fit_folds(spec, folds, whole), folds)]
         trees = self._fit_folds(replace(spec, leaf_penalty=None), folds, whole)
         deepest = max(tree.structure.depth for tree in trees)
-        if spec.leaf_penalty is None:
-            depths = [*(depth for depth in DEPTH_LADDER if depth < deepest), deepest]
-            score: Callable[..., Trial] = self._score_postprocessed
-        else:
-            limit = spec.limits.max_depth
-            depths = [depth for depth in LINEAR_LEAF_DEPTHS if depth <= deepest and (limit is None or depth <= limit)]
-            score = partial(self._score_linear_leaves, spec=spec)
+        if spec.leaf_penalty is not None:
+            return list(self._score_linear_leaves(values, trees, folds, spec, min(deepest, spec.limits.max_depth or 0)))
+        depths = [*(depth for depth in DEPTH_LADDER if depth < deepest), deepest]
         return [
-            score(values | {"max_depth": depth}, [truncate(tree, depth) for tree in trees], folds) for depth in depths
+            self._score_postprocessed(values | {"max_depth": depth}, [truncate(tree, depth) for tree in trees], folds)
+            for depth in depths
         ]
 
     def _fit_folds(self, spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[FlatTree]:
@@ -135,28 +132,48 @@ class TreeEvaluator(Evaluator):
         return make_trial(values, scored, trees, folds)
 
     def _score_linear_leaves(
-        self, values: dict[str, Any], trees: Sequence[FlatTree], folds: Sequence[Fold], *, spec: Spec
-    ) -> Trial:
-        """Score trees with linear leaves, of the penalty that is best for all folds where none is set."""
-        penalties = [spec.leaf_penalty]
-        if is_auto(self.parameters, "leaf_l2"):
-            unit = float(np.mean([fold.problem.mean_weight for fold in folds]))
-            grid = PENALTIES if values["max_depth"] else PENALTIES_OF_ONE_LEAF
-            # From the largest one on: its models are nearest to the start.
-            penalties = [unit * penalty for penalty in reversed(grid[folds[0].problem.target.name])]
+        self, values: dict[str, Any], trees: Sequence[FlatTree], folds: Sequence[Fold], spec: Spec, deepest: int
+    ) -> Iterator[Trial]:
+        """Score trees of several depths with linear leaves until deeper ones are no better.
+
+        Where no penalty is set, it is the best one for all folds. For classes, whose models take many steps, only
+        penalties beside that of the depth before are tried.
+        """
+        target, unit = folds[0].problem.target, float(np.mean([fold.problem.mean_weight for fold in folds]))
+        grid, trials = PENALTIES[target.name], list[Trial]()
+        for depth in [depth for depth in LINEAR_LEAF_DEPTHS if depth <= deepest]:
+            penalties = [unit * penalty for penalty in (grid if depth else PENALTIES_OF_ONE_LEAF[target.name])]
+            if not is_auto(self.parameters, "leaf_l2"):
+                penalties = [spec.leaf_penalty or 0.0]
+            elif len(trials) > 1 and not target.is_regression:
+                place = penalties.index(trials[-1].values["leaf_l2"])
+                penalties = penalties[max(0, place - 1) : place + 2]
+            some = [truncate(tree, depth) for tree in trees]
+            scored = self._score_penalties(some, folds, penalties, spec)
+            tried = [
+                make_trial(values | {"max_depth": depth, "leaf_l2": penalty}, rows, some, folds)
+                for penalty, rows in zip(penalties, scored, strict=True)
+            ]
+            trials.append(select_penalty(tried))
+            yield trials[-1]
+            if len(trials) > 2 and max(trial.merit for trial in trials[-2:]) < max(t.merit for t in trials[:-2]):
+                return
+
+    def _score_penalties(
+        self, trees: Sequence[FlatTree], folds: Sequence[Fold], penalties: Sequence[float], spec: Spec
+    ) -> list[tuple[RowScores, ...]]:
+        """Score linear leaves with every penalty on every fold."""
+        descending = penalties[::-1]  # the models of large ones are nearest to the start
 
         def score_fold(pair: tuple[FlatTree, Fold]) -> list[RowScores]:
             tree, fold = pair
-            models = with_models(tree, fold.problem, penalties, 1, of_branches=spec.has_branch_models)
+            common: dict[str, Any] = {"of_branches": spec.has_branch_models, "steps": STEPS_TO_SCORE}
+            models = with_models(tree, fold.problem, descending, 1, **common)
             return [score_tree(model, fold, 1) for model in models]
 
         with workers(min(len(folds), n_threads(self.n_jobs)) if current_store() is None else 1) as each_of:
             by_fold = list(each_of(score_fold, zip(trees, folds, strict=True)))
-        trials = [
-            make_trial(values | {"leaf_l2": penalty} if len(penalties) > 1 else values, scored, trees, folds)
-            for penalty, scored in zip(penalties, zip(*by_fold, strict=True), strict=True)
-        ]
-        return find_best(trials)
+        return list(zip(*by_fold, strict=True))[::-1]
 
     def select(self, search: CandidateSearch) -> dict[str, Any]:
         """Select the trial of the lowest log loss among those that cannot be told from the most accurate one."""
@@ -180,6 +197,17 @@ class TreeEvaluator(Evaluator):
             for tree, fold in zip(trees, folds, strict=True)
         ]
         return float(np.median(strengths))
+
+
+def select_penalty(trials: Sequence[Trial]) -> Trial:
+    """Return the best trial; for regression that of the largest penalty that cannot be told from it.
+
+    Small penalties let models extrapolate, which held-out rows seldom show.
+    """
+    best = find_best(trials)
+    if best.row_losses is not None:
+        return best
+    return [trial for trial in trials if best.score - trial.score <= MAX_ERRORS * best.error_against(trial)][-1]
 
 
 def make_trial(
