@@ -39,9 +39,9 @@ MAX_IMPORTS = 15
 """Other modules of the package that a module imports, nested imports included."""
 
 BUSY_MODULES = {
-    "estimators/forest.py": 25,
+    "estimators/base.py": 29,  # the interface of trees, which offers what other packages do
+    "estimators/forest.py": 22,
     "estimators/loading.py": 18,
-    "estimators/row_estimator.py": 24,
     "learning/fitting.py": 22,
     "pipeline/process_groups.py": 17,
     "pipeline/trees.py": 18,
@@ -50,14 +50,14 @@ BUSY_MODULES = {
 SAME_NAMES = {"Dataset": 2}
 
 MAX_MODULES_ENTERED = {
-    "fit of an array": 40,
-    "fit of a regression tree": 41,
-    "fit of a DataFrame": 44,
-    "fit of a forest": 41,
-    "fit of batches": 42,
-    "fit in a process group": 43,
+    "fit of an array": 38,
+    "fit of a regression tree": 39,
+    "fit of a DataFrame": 42,
+    "fit of a forest": 39,
+    "fit of batches": 40,
+    "fit in a process group": 41,
     "load": 15,
-    "predict": 4,
+    "predict": 3,
 }
 """Modules whose functions a call enters; those of a fit are to become 30."""
 

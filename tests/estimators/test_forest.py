@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 import crisptree
 from crisptree import CrispForestClassifier, CrispForestRegressor, explain
-from crisptree.pipeline.bootstrap import Bagging, number_of
+from crisptree.pipeline.forests import Bagging, number_of
 from tests.estimators.forests import PLAIN, QUICK, classifier, regressor
 from tests.toys import clouds
 

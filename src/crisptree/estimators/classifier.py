@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.estimators.row_estimator import RowEstimator
+from crisptree.estimators.base import RowEstimator
 from crisptree.parameters.estimators import ClassifierParameters, check_argument
 from crisptree.pipeline.distillation import label_by_classifier, make_copies
 from crisptree.targets.base import label_type

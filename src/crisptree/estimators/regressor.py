@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from crisptree.estimators.row_estimator import RowEstimator
+from crisptree.estimators.base import RowEstimator
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
 from crisptree.parameters.estimators import RegressorParameters, check_argument
@@ -195,7 +195,7 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, RowEstimator):
             check_argument(name, value)
         rows = make_copies(self.training_parameters(), teacher, X, copies, noise, sample_weight)
         targets = label_by_regressor(teacher, rows, y, trust)
-        return self._fit_rows(rows.X, targets, rows.weight, eval_set, Checkpoints(), source=rows.source)
+        return self._fit_array((rows.X, targets, rows.weight), eval_set, Checkpoints(), source=rows.source)
 
     def predict(self, X: MatrixLike) -> Doubles:
         """Predict the mean of every row's leaf.  (n, n_features) → (n,), or (n, n_outputs)"""

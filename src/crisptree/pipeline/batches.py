@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from crisptree.data.batches import Batches, StreamError
 from crisptree.data.raw_rows import MIN_SPREAD, SCALES, Scaling
+from crisptree.data.validation import InputSchema
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.learning.sources.batches import BatchedTask, Totals
 from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.pipeline.trees import Dataset, TrainedRows, device_text, fit_rows
+from crisptree.pipeline.validation import (
+    RowModel,
+    check_capabilities,
+    check_parameters,
+    check_validation,
+    draw_seed,
+)
 from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.selection.parameters import resolve_scale
 from crisptree.targets import Target
@@ -211,31 +219,29 @@ class BatchDataset(Dataset):
         raise ValueError("`validation` rows must be given for a fit on batches with prune or shrinkage 'auto'.")
 
 
-class BatchFit(NamedTuple):
-    """Result of a fit on batches."""
-
-    trained: TrainedRows
-    encoding: TargetEncoding
-    n_features: int
-
-
 def fit_batches(
-    parameters: Mapping[str, Any],
-    batches: Batches,
-    seed: int,
-    checkpoints: Checkpoints,
-    encoding: type[TargetEncoding],
-    check_validation: Callable[[TargetEncoding, int], RowSet] | None = None,
-) -> BatchFit:
-    """Train a tree on batches: a pass for the statistics, one for every epoch, and one for leaf statistics.
+    estimator: RowModel, batches: Batches, sample_weight: Any, eval_set: Any, checkpoints: Checkpoints
+) -> TrainedRows:
+    """Train a tree on batches, in a pass for statistics, one for every epoch and one for leaf statistics.
 
-    ``check_validation`` validates and encodes the validation rows, once the first pass has learned the encoding of y
-    and the number of features; None without an ``eval_set``.
+    Sets the input schema of the estimator.
     """
-    first = BatchStatistics.of(batches, encoding.statistics(parameters), seed)
-    data = BatchDataset(first)
-    held_out = None if check_validation is None else check_validation(first.encoding, first.n_features)
-    held_out = held_out and replace(held_out, y=first.target.conform(held_out.y))
+    if sample_weight is not None:
+        raise ValueError(
+            "`sample_weight` must be None for rows in batches; weights are the third part of a batch, (X, y, weight)."
+        )
+    parameters = estimator.training_parameters()
+    check_parameters(estimator.declared_parameters(), parameters)
+    check_capabilities(parameters, rows="batches", has_validation=eval_set is not None)
+    seed = draw_seed(parameters["random_state"])
+    first = BatchStatistics.of(batches, estimator.ENCODING.statistics(parameters), seed)
+    names = None if batches.columns is None else np.array(batches.columns, dtype=object)
+    encoded_by = estimator.input_schema.encoded_by
+    estimator.set_input_schema(InputSchema(first.n_features, names, encoded_by=encoded_by))
+    data, held_out = BatchDataset(first), None
+    if eval_set is not None:
+        held_out = check_validation(estimator, eval_set, first.encoding, may_be_soft=True)
+        held_out = replace(held_out, y=first.target.conform(held_out.y))
     inputs: dict[str, Any] = {
         "rows": first.totals,
         "classes": first.encoding.classes,
@@ -244,5 +250,4 @@ def fit_batches(
     }
     inputs["device"] = device_text(parameters, data.problem(first.scaling(resolve_scale(parameters, None)), None))
     with checkpoints.kept(parameters, inputs, seed) as seed:
-        trained = fit_rows(parameters, data, held_out, None, {}, seed)
-    return BatchFit(trained, first.encoding, first.n_features)
+        return fit_rows(parameters, data, held_out, seed)

@@ -1,7 +1,4 @@
-"""The steps of a forest's fit: choices, bags, trees, and what the rows say that a tree has not seen.
-
-Nothing here knows what y is. Imported only when something trains.
-"""
+"""The fit of a forest: bootstrap samples, trees, and their out-of-bag predictions. Imports torch."""
 
 from __future__ import annotations
 
@@ -19,21 +16,107 @@ from crisptree.learning.fitting import Bag, FittedTree, fit_forest
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.pipeline.bootstrap import Bagging, number_of
-from crisptree.pipeline.monitoring import recording
-from crisptree.pipeline.trees import ArrayDataset, prepare, spec_of
-from crisptree.pipeline.validation import TrainingData
+from crisptree.pipeline.monitoring import Checkpoints, recording
+from crisptree.pipeline.trees import ArrayDataset, device_for, prepare, spec_of
+from crisptree.pipeline.validation import RowModel, TrainingData, check_fit, draw_seed
 from crisptree.selection.candidates import CART_SPLITS, Trial
 from crisptree.selection.evaluators import ForestEvaluator
 from crisptree.selection.parameters import MIXED, postprocess
+from crisptree.targets.base import TargetEncoding
 from crisptree.threads import row_blocks
 
 Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 Finetunings = list[tuple[list[EpochRecord], int]]
 """Of every tree the records of finetuning, and the number of the epoch that was kept."""
 
 STEP, MOST = 10, 100
 """n_estimators="auto" adds so many trees at a time, up to so many."""
+
+
+IMAGE_SAMPLE_FRACTION = 0.8
+"""Share of images that a tree is trained on by default, without replacement. A bootstrap sample lacks more than a third
+of the rows, which costs trees of many pixels more than averaging gains."""
+
+MIN_IMAGES_TO_SAMPLE = 3
+"""With fewer, that share would leave none out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bagging:
+    """Sampling of ``n_drawn`` of ``n_rows`` rows for every tree of a forest with a seed.
+
+    ``bootstrap`` True draws with replacement, False without, and "balanced" with replacement as many of each of the
+    ``classes`` (n_rows,).
+
+    Examples
+    --------
+    >>> Bagging(6, 6, True, seed=0).times(0).tolist()
+    [1, 2, 0, 2, 0, 1]
+    """
+
+    n_rows: int
+    n_drawn: int
+    bootstrap: bool | str
+    seed: int
+    classes: Integers | None = None
+
+    @classmethod
+    def of(
+        cls, parameters: Mapping[str, Any], n_rows: int, seed: int, strata: Integers | None, *, are_images: bool
+    ) -> Bagging:
+        """Make the sampling of an estimator's parameters; ``strata`` are the class indices, for "balanced"."""
+        bootstrap, share = parameters["bootstrap"], parameters["max_samples"]
+        if bootstrap == "auto":
+            bootstrap = not are_images or share is not None or n_rows < MIN_IMAGES_TO_SAMPLE
+            share = share if bootstrap else IMAGE_SAMPLE_FRACTION
+        return cls(n_rows, number_of(share, n_rows), bootstrap, seed, strata)
+
+    @property
+    def kind(self) -> str:
+        """Description of the sampling, for errors and warm starts."""
+        how = {True: "with replacement", False: "each once", "balanced": "as many of every class"}[self.bootstrap]
+        return f"{self.n_drawn} of {self.n_rows} rows, {how}"
+
+    @property
+    def leaves_rows_out(self) -> bool:
+        """True if trees have out-of-bag rows."""
+        return bool(self.bootstrap) or self.n_drawn < self.n_rows
+
+    def times(self, tree: int) -> Integers:
+        """Count how often each row is drawn for a tree.  (n_rows,)"""
+        rng = self._generator(tree)
+        if not self.bootstrap:
+            drawn = rng.permutation(self.n_rows)[: self.n_drawn]
+        elif self.bootstrap == "balanced":
+            drawn = self._balanced(rng)
+        else:
+            drawn = rng.integers(self.n_rows, size=self.n_drawn)
+        return np.bincount(drawn, minlength=self.n_rows)
+
+    def tree_seed(self, tree: int) -> int:
+        """Derive the seed of a tree's training."""
+        return int(np.random.SeedSequence((self.seed, tree, 1)).generate_state(1)[0])
+
+    def _generator(self, tree: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence((self.seed, tree, 0)))
+
+    def _balanced(self, rng: np.random.Generator) -> Integers:
+        assert self.classes is not None
+        kinds, sizes = np.unique(self.classes, return_counts=True)
+        shares = np.full(len(kinds), self.n_drawn // len(kinds))
+        shares[: self.n_drawn % len(kinds)] += 1  # the remainder goes to the first ones
+        by_class = np.split(np.argsort(self.classes, kind="stable"), np.cumsum(sizes)[:-1])
+        return np.concatenate(
+            [rows[rng.integers(len(rows), size=share)] for rows, share in zip(by_class, shares, strict=True)]
+        )
+
+
+def number_of(share: Any, n: int) -> int:
+    """Convert a number or a share of n to a number of at least one."""
+    if share is None:
+        return n
+    return min(int(share), n) if isinstance(share, int | np.integer) else max(1, round(float(share) * n))
 
 
 class OutOfBag:
@@ -82,31 +165,106 @@ def row_scores(data: TrainingData, values: Doubles, y: npt.NDArray[Any]) -> Doub
 
 
 class TrainedForest(NamedTuple):
-    """Trees, the records of their epochs, what they say of rows that they have not seen, and how they were chosen.
+    """Trees, the records of their epochs, out-of-bag predictions, selected parameters and all candidates.
 
-    ``best_iterations`` are the numbers of the finetuning epochs that early stopping has kept of the trees trained here.
+    ``best_iterations`` are the finetuning epochs that early stopping has kept of the trees trained here; the fields
+    from ``encoding`` on are what a warm start needs.
     """
 
     trees: list[CrispTree]
     history: list[EpochRecord]
     out_of_bag: OutOfBag | None
-    chosen: dict[str, Any]
-    path: list[Trial]
+    selected: dict[str, Any]
+    trials: list[Trial]
     best_iterations: list[int]
+    encoding: TargetEncoding
+    seed: int
+    n_rows: int
+    digest: str
+    sampling: str
+
+
+class EarlierForest(NamedTuple):
+    """What a warm start continues; forests from model files have no ``digest`` and ``sampling``."""
+
+    forest: CrispForest
+    encoding: TargetEncoding
+    selected: dict[str, Any]
+    seed: int
+    n_rows: int
+    digest: str | None
+    sampling: str | None
+
+    def check(self, parameters: Mapping[str, Any], data: TrainingData, digest: str, bagging: Bagging) -> None:
+        """Check that the rows, their sampling and the leaf model are the same, and that no tree is to go."""
+        is_linear = any(tree.is_linear for tree in self.forest)
+        if is_linear != (parameters["leaf_model"] == "linear"):
+            before = "linear" if is_linear else "constant"
+            raise ValueError(
+                f"`leaf_model` must be {before!r} with warm_start=True, as in the trees that are there; got "
+                f"{parameters['leaf_model']!r}. Use a new estimator for other leaves."
+            )
+        if len(data.y) != self.n_rows:
+            raise ValueError(
+                f"`warm_start` must continue with the same rows, {self.n_rows} of them; got {len(data.y)}. Use a new "
+                "estimator for other data."
+            )
+        n_estimators, n_trees = parameters["n_estimators"], len(self.forest)
+        if n_estimators != "auto" and n_estimators < n_trees:
+            raise ValueError(
+                f"`n_estimators` must be at least {n_trees} with warm_start=True, because there are so many trees; got "
+                f"{n_estimators}. Use a new estimator for fewer."
+            )
+        if self.digest not in (None, digest):
+            raise ValueError(
+                "`warm_start` must continue with the same rows, or the out-of-bag score would use training rows; "
+                "X, y or sample_weight differ from those of the fit before. Use a new estimator for other data."
+            )
+        if self.sampling not in (None, bagging.kind):
+            raise ValueError(
+                f"`warm_start` must continue with trees that draw rows as those that are there did ({self.sampling}), "
+                "or the out-of-bag score would use training rows; bootstrap, max_samples and the shape of X ask for "
+                f"{bagging.kind}. Use a new estimator for others."
+            )
+
+
+def fit_forest_array(
+    estimator: RowModel,
+    rows: tuple[Any, Any, Any],
+    eval_set: Any,
+    checkpoints: Checkpoints,
+    earlier: EarlierForest | None,
+) -> TrainedForest:
+    """Train a forest on rows in memory, (X, y, sample_weight); set the input schema of the estimator."""
+    encoding = None if earlier is None else earlier.encoding
+    parameters, data, held_out = check_fit(
+        *(estimator, rows, eval_set, encoding), reset=earlier is None, is_forest=True
+    )
+    seed = draw_seed(parameters["random_state"]) if earlier is None else earlier.seed
+    digest = data.digest()
+    bagging = Bagging.of(parameters, len(data.y), seed, None, are_images=data.image_shape is not None)
+    if earlier is not None:
+        earlier.check(parameters, data, digest, bagging)
+    if parameters["n_estimators"] == "auto" and not bagging.leaves_rows_out:
+        raise ValueError(
+            f"`n_estimators` must be a number where every tree sees all rows ({bagging.kind}), because there is no "
+            "out-of-bag score; got 'auto'. Give a number, or draw fewer rows with max_samples."
+        )
+    trees = [] if earlier is None else [*earlier.forest]
+    inputs = data.describe(held_out) | {"warm_start": trees, "device": device_for(parameters, data)}
+    with checkpoints.kept(parameters, inputs, seed) as seed:
+        trained = fit_forest_rows(parameters, data, held_out, seed, earlier)
+    return TrainedForest(*trained, data.encoding, seed, len(data.y), digest, bagging.kind)
 
 
 def fit_forest_rows(
     parameters: Mapping[str, Any],
     data: TrainingData,
     validation: RowSet | None,
-    earlier: CrispForest | None,
-    chosen: dict[str, Any],
     seed: int,
-) -> TrainedForest:
-    """Train a forest on rows, choosing first what the parameters leave open.
-
-    ``earlier`` are trees that there are already, and ``chosen`` what was chosen for them.
-    """
+    earlier: EarlierForest | None,
+) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None, dict[str, Any], list[Trial], list[int]]:
+    """Train a forest on validated rows, selecting first what is "auto"; return the first fields of the result."""
     split = parameters["split"]
     if split == MIXED:
         parameters = {**parameters, "split": "oblique"}
@@ -122,8 +280,8 @@ def fit_forest_rows(
         spec = as_in_forest(spec, max_features, rows.training.X.shape[1])
         return [trained.tree for trained in fit_forest(spec, rows, bags)]
 
-    tree, previous = (None, None) if earlier is None else (earlier.trees[0], chosen)
-    (values, chosen, path), problem = prepare(
+    tree, previous = (None, None) if earlier is None else (earlier.forest.trees[0], earlier.selected)
+    (values, selected, trials), problem = prepare(
         *(parameters, ArrayDataset(data), validation, lambda own: ForestEvaluator(own, fit_trees)),
         *(seed, tree, previous),
     )
@@ -131,8 +289,9 @@ def fit_forest_rows(
     kinds = [values]
     if MIXED in (split, values["split"]):
         kinds = [values | {"split": "oblique"}, with_thresholds(values, parameters)]
-    trees, history, judge, iterations = ForestTask(kinds, data, problem, bagging).fit([*(earlier or [])])
-    return TrainedForest(trees, history, judge, chosen, path, iterations)
+    trees = [] if earlier is None else [*earlier.forest]
+    trees, history, out_of_bag, iterations = ForestTask(kinds, data, problem, bagging).fit(trees)
+    return trees, history, out_of_bag, selected, trials, iterations
 
 
 @dataclass(frozen=True, eq=False)

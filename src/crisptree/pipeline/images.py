@@ -12,7 +12,7 @@ from crisptree.inference import CrispTree
 from crisptree.learning.history import StoppableCallback
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.pipeline.pixels import Image, KnownPixels, append_outputs
-from crisptree.pipeline.trees import Trained, fit_problem, in_units_of_y
+from crisptree.pipeline.trees import Trained, fit_problem, restore_units
 from crisptree.pipeline.validation import holds_out
 from crisptree.selection.parameters import is_postprocessing_unresolved
 
@@ -61,7 +61,7 @@ def _fit_one(parameters: Mapping[str, Any], training: KnownImages, held_out: Kno
         None if held_out is None else _windows(Canvas.of(held_out.images, view), held_out.known),
     )
     fitted, history = fit_problem(parameters, task, view.image_shape, seed, held=task.validation)
-    return in_units_of_y(fitted, training.known.encoding), history
+    return restore_units(fitted, training.known.encoding), history
 
 
 def _windows(canvas: Canvas, pixels: KnownPixels) -> RowSet:

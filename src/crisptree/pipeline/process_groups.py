@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.data.raw_rows import Scaling
-from crisptree.data.validation import find_image_shape, is_sparse, needs_encoder, resolve_columns
+from crisptree.data.validation import InputSchema, find_image_shape, is_sparse, needs_encoder, resolve_columns
 from crisptree.distributed import MAX_SHARDS
 from crisptree.encoding.containers import materialize
 from crisptree.learning.distributed.group import ProcessGroup
@@ -44,23 +44,13 @@ class LocalRows(NamedTuple):
     image_shape: tuple[int, ...] | None
 
 
-class ProcessGroupFit(NamedTuple):
-    """Result of a fit by a process group, the same in every process."""
-
-    trained: TrainedRows
-    encoding: TargetEncoding
-    n_features: int
-    names: npt.NDArray[Any] | None
-    image_shape: tuple[int, ...] | None
-
-
 def fit_process_group(
     estimator: RowModel,
     rows: tuple[Any, Any, Any],
     validation: Any,
     checkpoints: Checkpoints,
     n_shards: int,
-) -> ProcessGroupFit:
+) -> TrainedRows:
     """Train one tree on the rows (X, y, sample_weight) of all processes; set the input schema of the estimator."""
     parameters = estimator.training_parameters()
     group = ProcessGroup()
@@ -80,8 +70,12 @@ def fit_process_group(
     inputs = _fingerprint(group, encoding, shards, held_out, parameters["device"])
     with _keep_checkpoints(group, checkpoints, parameters, inputs, seed) as seed:
         data = ShardDataset(group, shards, encoding, seed, image_shape)
-        trained = fit_rows(parameters, data, held_out, None, {}, seed)
-    return ProcessGroupFit(trained, encoding, local.X.shape[1], names, image_shape)
+        trained = fit_rows(parameters, data, held_out, seed)
+    # The same schema in every process, whatever its own rows have.
+    estimator.set_input_schema(
+        InputSchema(local.X.shape[1], names, image_shape=image_shape, encoded_by=schema.encoded_by)
+    )
+    return trained
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,16 @@ from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, get_iteration
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.pipeline.monitoring import hearing_trials, recording
-from crisptree.pipeline.validation import TrainingData, are_constrained, holds_out
+from crisptree.pipeline.monitoring import Checkpoints, hearing_trials, recording
+from crisptree.pipeline.validation import (
+    RowModel,
+    TrainingData,
+    are_constrained,
+    check_fit,
+    check_warm_start,
+    draw_seed,
+    holds_out,
+)
 from crisptree.selection.candidates import Trial
 from crisptree.selection.evaluators import Evaluator, TreeEvaluator
 from crisptree.selection.parameters import (
@@ -45,12 +53,21 @@ SPARSE_VALUES_AT_ONCE = 2**24
 
 
 class TrainedRows(NamedTuple):
-    """A tree, the records of its epochs, what was chosen for it and what was tried for that."""
+    """A tree, the records of its epochs, the selected parameters, all candidates, and the encoding of y."""
 
     fitted: Fitted
     history: list[EpochRecord]
-    chosen: dict[str, Any]
-    path: list[Trial]
+    selected: dict[str, Any]
+    trials: list[Trial]
+    encoding: TargetEncoding
+
+
+class EarlierFit(NamedTuple):
+    """What a warm start continues: the tree, the encoding of its y, and the parameters selected for it."""
+
+    tree: CrispTree
+    encoding: TargetEncoding
+    selected: dict[str, Any]
 
 
 class Dataset(ABC):
@@ -153,46 +170,72 @@ class ArrayDataset(Dataset):
         return record_ranges(tree, self.data.X, self.data.missing_indicators)
 
 
-def fit_rows(
-    parameters: Mapping[str, Any],
-    data: Dataset,
-    validation: Any,
-    earlier: CrispTree | None,
-    chosen: dict[str, Any],
-    seed: int,
+def fit_array(
+    estimator: RowModel,
+    rows: tuple[Any, Any, Any],
+    eval_set: Any,
+    checkpoints: Checkpoints,
+    earlier: EarlierFit | None = None,
+    *,
+    classes: TargetEncoding | None = None,
+    source: npt.NDArray[np.intp] | None = None,
+    changes: Mapping[str, Any] | None = None,
 ) -> TrainedRows:
-    """Train a tree on rows with an estimator's parameters, selecting first what they leave open.
+    """Train a tree on rows in memory, (X, y, sample_weight); set the input schema of the estimator.
 
-    ``earlier`` is a tree to grow on from, and ``chosen`` what was chosen for it.
+    ``classes`` encodes all classes that there may ever be, where y may have fewer; ``source`` maps copies to the rows
+    that they are copies of; ``changes`` take the place of parameters.
     """
-    everything, given = data, validation
+    encoding = classes if earlier is None else earlier.encoding
+    is_first = earlier is None
+    parameters, data, held_out = check_fit(
+        *(estimator, rows, eval_set, encoding), reset=is_first, is_part=is_first, changes=changes
+    )
+    if source is not None:  # rows of no weight have been left out
+        data = replace(data, source=source if rows[2] is None else source[np.asarray(rows[2]) > 0])
+    if earlier is not None:
+        check_warm_start(parameters, earlier.tree.structure, held_out is not None)
+    seed = draw_seed(parameters["random_state"])
+    inputs = data.describe(held_out) | {"warm_start": earlier and earlier.tree, "device": device_for(parameters, data)}
+    with checkpoints.kept(parameters, inputs, seed) as seed:
+        return fit_rows(parameters, ArrayDataset(data), held_out, seed, earlier)
+
+
+def fit_rows(
+    parameters: Mapping[str, Any], data: Dataset, validation: Any, seed: int, earlier: EarlierFit | None = None
+) -> TrainedRows:
+    """Train a tree on validated rows: select what is "auto", train, postprocess, and restore the units of y."""
+    everything, explicit = data, validation
     fraction = parameters["validation_fraction"]
     if validation is None and holds_out(parameters):
         data, validation = data.split_off(fraction, seed)
 
-    previous = None if earlier is None else retain_selected(chosen, parameters)
-    resolution, problem = prepare(parameters, data, validation, TreeEvaluator, seed, earlier, previous)
+    start, previous = None, None
+    if earlier is not None:
+        start, previous = earlier.tree, retain_selected(earlier.selected, parameters)
+    resolution, problem = prepare(parameters, data, validation, TreeEvaluator, seed, start, previous)
     values = resolution.parameters
     values["device"] = data.device(values["device"])
     needs_rows = values["finetune_epochs"] or is_postprocessing_unresolved(values)
-    if given is None and validation is not None and not needs_rows:
-        # No epoch is to be judged after all: the rows that were held out for it train too.
+    if explicit is None and validation is not None and not needs_rows:
+        # No epoch is scored after all: the rows that were held out for it train too.
         data, validation = everything, None
-        problem = scaled_problem(parameters, data, None, values["scale"], earlier)
+        problem = scaled_problem(parameters, data, None, values["scale"], start)
     if validation is None and is_postprocessing_unresolved(values):
-        # Rows are missed too much to be held out for the last step alone: a first tree tells the numbers.
+        # Holding rows out for the last step alone costs too much: a first tree resolves its parameters.
         rest, held = data.split_off(fraction, seed)
-        first = fit_rows(disable_postprocessing(values), rest, None, None, {}, seed).fitted
+        first = fit_rows(disable_postprocessing(values), rest, None, seed).fitted
         unit = rest.problem(problem.scaling, None).mean_weight
         values = resolve_postprocessing(first.tree, values, problem, rest.validation_part(held, seed), unit)
     held = None
     if validation is not None and is_postprocessing_unresolved(values):
         held = data.validation_part(validation, seed)
-    fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier, held)
+    fitted, history = fit_problem(values, problem, data.image_shape, seed, start, held)
     if data.image_shape is None:
         tree = everything.with_ranges(fitted.tree, problem)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
-    return TrainedRows(in_units_of_y(fitted, data.encoding), history, resolution.selected, resolution.trials)
+    fitted = restore_units(fitted, data.encoding)
+    return TrainedRows(fitted, history, resolution.selected, resolution.trials, data.encoding)
 
 
 def prepare(
@@ -238,8 +281,8 @@ def scaled_problem(
     return data.problem(scaling, validation)
 
 
-def in_units_of_y(fitted: Fitted, encoding: TargetEncoding) -> Fitted:
-    """The trees that predict in the units of y."""
+def restore_units(fitted: Fitted, encoding: TargetEncoding) -> Fitted:
+    """Return the trees that predict in the units of y."""
     tree = encoding.restore_units(fitted.tree)
     greedy = tree if fitted.greedy is fitted.tree else encoding.restore_units(fitted.greedy)
     return fitted._replace(tree=tree, greedy=greedy)
