@@ -47,7 +47,7 @@ BUSY_MODULES = {
     "pipeline/trees.py": 18,
 }
 
-SAME_NAMES = {"Dataset": 2}
+SAME_NAMES: dict[str, int] = {}
 
 MAX_MODULES_ENTERED = {
     "fit of an array": 38,

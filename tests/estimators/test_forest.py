@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 import crisptree
 from crisptree import CrispForestClassifier, CrispForestRegressor, explain
-from crisptree.pipeline.forests import Bagging, number_of
+from crisptree.pipeline.forests import Bagging, count_share
 from tests.estimators.forests import PLAIN, QUICK, classifier, regressor
 from tests.toys import clouds
 
@@ -32,7 +32,7 @@ def test_a_forest_says_the_mean_of_its_trees(forest):
     assert forest.score(X, y) > 0.9
 
 
-def test_sums_are_in_the_order_of_the_trees_on_any_number_of_threads_and_for_one_row(forest):
+def test_sums_are_in_the_order_of_the_trees_on_any_count_share_threads_and_for_one_row(forest):
     whole = forest.predict_proba(X)
     in_order = sum(tree.tree_.leaf_values(tree.apply(X)) for tree in forest.estimators_) / len(forest)
     assert np.array_equal(whole, in_order)
@@ -195,7 +195,7 @@ def test_a_warm_start_on_images_refuses_the_same_rows_as_a_table():
 
 
 def test_shares_and_numbers_mean_what_they_say():
-    assert [number_of(share, 10) for share in (None, 3, 30, 0.5, 0.01, 1.0)] == [10, 3, 10, 5, 1, 10]
+    assert [count_share(share, 10) for share in (None, 3, 30, 0.5, 0.01, 1.0)] == [10, 3, 10, 5, 1, 10]
 
 
 def test_proximity_is_the_share_of_trees_with_the_same_leaf(forest):

@@ -16,7 +16,7 @@ from crisptree.data.validation import InputSchema
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.learning.sources.batches import BatchedTask, Totals
 from crisptree.pipeline.monitoring import Checkpoints
-from crisptree.pipeline.trees import Dataset, TrainedRows, device_text, fit_rows
+from crisptree.pipeline.trees import TrainedRows, TrainingDataset, device_text, fit_rows
 from crisptree.pipeline.validation import (
     RowModel,
     check_capabilities,
@@ -192,7 +192,7 @@ class _Reservoir:
 
 
 @dataclass(frozen=True, eq=False)
-class BatchDataset(Dataset):
+class BatchDataset(TrainingDataset):
     """Rows that are read in batches, in several passes."""
 
     statistics: BatchStatistics

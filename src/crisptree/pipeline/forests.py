@@ -27,12 +27,13 @@ from crisptree.threads import row_blocks
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Finetunings = list[tuple[list[EpochRecord], int]]
-"""Of every tree the records of finetuning, and the number of the epoch that was kept."""
+OnEpoch = Callable[[EpochRecord], None]
 
-STEP, MOST = 10, 100
-"""n_estimators="auto" adds so many trees at a time, up to so many."""
+TREES_AT_A_TIME, MAX_AUTO_TREES = 10, 100
+"""Trees that n_estimators="auto" adds at a time, and in all."""
 
+LIMITS_OF_CART = ("max_depth", "max_features")
+"""Parameters of a mixed forest that its CART trees take as they are."""
 
 IMAGE_SAMPLE_FRACTION = 0.8
 """Share of images that a tree is trained on by default, without replacement. A bootstrap sample lacks more than a third
@@ -70,7 +71,7 @@ class Bagging:
         if bootstrap == "auto":
             bootstrap = not are_images or share is not None or n_rows < MIN_IMAGES_TO_SAMPLE
             share = share if bootstrap else IMAGE_SAMPLE_FRACTION
-        return cls(n_rows, number_of(share, n_rows), bootstrap, seed, strata)
+        return cls(n_rows, count_share(share, n_rows), bootstrap, seed, strata)
 
     @property
     def kind(self) -> str:
@@ -112,7 +113,7 @@ class Bagging:
         )
 
 
-def number_of(share: Any, n: int) -> int:
+def count_share(share: Any, n: int) -> int:
     """Convert a number or a share of n to a number of at least one."""
     if share is None:
         return n
@@ -120,48 +121,45 @@ def number_of(share: Any, n: int) -> int:
 
 
 class OutOfBag:
-    """What trees say of rows that they have not seen."""
+    """Out-of-bag predictions: for every row the mean of the trees that were not trained on it."""
 
     def __init__(self, data: TrainingData, n_jobs: int | None) -> None:
         self.data, self.n_jobs = data, n_jobs
         self.sums = np.zeros((len(data.y), data.target.n_values))
-        self.trees = np.zeros(len(data.y), dtype=np.int64)
+        self.n_trees = np.zeros(len(data.y), dtype=np.int64)
 
     def add(self, tree: CrispTree, times: npt.NDArray[np.integer]) -> None:
-        """One more tree, and how often it has seen each row."""
-        unseen = np.flatnonzero(times == 0)
-        for block in row_blocks(len(unseen)):
-            here = unseen[block]
-            X = self.data.X[here]
-            self.sums[here] += tree.leaf_values(route_rows(tree, X, self.n_jobs), X)
-        self.trees[unseen] += 1
+        """Add a tree that was trained on each row so many times."""
+        left_out = np.flatnonzero(times == 0)
+        for block in row_blocks(len(left_out)):
+            rows = left_out[block]
+            X = self.data.X[rows]
+            self.sums[rows] += tree.leaf_values(route_rows(tree, X, self.n_jobs), X)
+        self.n_trees[left_out] += 1
 
     @property
     def values(self) -> Doubles:
-        """The mean over the trees that have not seen a row; not a number where all have.  (n, n_outputs)"""
+        """The mean leaf values of every row; NaN where all trees were trained on it.  (n, n_outputs)"""
         with np.errstate(invalid="ignore"):
-            return self.sums / self.trees[:, None]
+            return self.sums / self.n_trees[:, None]
 
     @property
     def scores(self) -> Doubles:
-        """How good the answer is for every row; not a number where all trees have seen it.  (n,)"""
-        found, known = np.full(len(self.trees), np.nan), np.flatnonzero(self.trees)
-        if len(known):
-            labels = self.data.target.hard.conform(self.data.y[known])
-            found[known] = row_scores(self.data, self.values[known], labels)
-        return found
+        """The score of every row; NaN where all trees were trained on it.  (n,)"""
+        target, scores = self.data.target, np.full(len(self.n_trees), np.nan)
+        scored = np.flatnonzero(self.n_trees)
+        if len(scored):
+            predictions = self.data.encoding.scale_predictions(target.predict(self.values[scored]))
+            scores[scored] = target.score_predictions(predictions, target.hard.conform(self.data.y[scored]))
+        return scores
 
     @property
     def score(self) -> float:
-        """The weighted mean over the rows that some tree has not seen; not a number where there are none."""
-        known = self.trees > 0
-        return float(np.average(self.scores[known], weights=self.data.weight[known])) if known.any() else float("nan")
-
-
-def row_scores(data: TrainingData, values: Doubles, y: npt.NDArray[Any]) -> Doubles:
-    """How good what a forest says is for every row: for classes 1 or 0.  (n, n_outputs), (n, …) → (n,)"""
-    predictions = data.encoding.scale_predictions(data.target.predict(values))
-    return np.asarray(data.target.score_predictions(predictions, y), dtype=np.float64)
+        """The weighted mean score; NaN without out-of-bag rows."""
+        scored = self.n_trees > 0
+        if not scored.any():
+            return float("nan")
+        return float(np.average(self.scores[scored], weights=self.data.weight[scored]))
 
 
 class TrainedForest(NamedTuple):
@@ -277,7 +275,7 @@ def fit_forest_rows(
     def fit_trees(spec: Spec, max_features: Any, rows: TrainingTask, n_trees: int) -> list[CrispTree]:
         bagging = draw_bags(rows)
         bags = [Bag(bagging.times(number), bagging.tree_seed(number)) for number in range(n_trees)]
-        spec = as_in_forest(spec, max_features, rows.training.X.shape[1])
+        spec = adapt_to_forest(spec, max_features, rows.training.X.shape[1])
         return [trained.tree for trained in fit_forest(spec, rows, bags)]
 
     tree, previous = (None, None) if earlier is None else (earlier.forest.trees[0], earlier.selected)
@@ -286,127 +284,116 @@ def fit_forest_rows(
         *(seed, tree, previous),
     )
     bagging = draw_bags(problem)
-    kinds = [values]
+    families: list[dict[str, Any]] = [values]
     if MIXED in (split, values["split"]):
-        kinds = [values | {"split": "oblique"}, with_thresholds(values, parameters)]
+        families = [values | {"split": "oblique"}, make_cart_family(values, parameters)]
     trees = [] if earlier is None else [*earlier.forest]
-    trees, history, out_of_bag, iterations = ForestTask(kinds, data, problem, bagging).fit(trees)
+    trees, history, out_of_bag, iterations = ForestTask(families, data, problem, bagging).fit(trees)
     return trees, history, out_of_bag, selected, trials, iterations
 
 
 @dataclass(frozen=True, eq=False)
 class ForestTask:
-    """What a forest is made of.
+    """Training of the trees of a forest.
 
-    Parameters
-    ----------
-    kinds : sequence of mapping
-        The estimator's parameters, with nothing left open: those of every tree, or of one kind of trees after another.
-    data : TrainingData
-        The rows.
-    problem : TrainingTask
-        The same, scaled.
-    bagging : Bagging
-        How rows are drawn.
+    ``families`` are the resolved parameters of every tree, or of each family of trees in turn; ``problem`` has the rows
+    of ``data``, scaled.
     """
 
-    kinds: Sequence[Mapping[str, Any]]
+    families: Sequence[Mapping[str, Any]]
     data: TrainingData
     problem: TrainingTask
     bagging: Bagging
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Those that all kinds share can be read from the first."""
-        return self.kinds[0]
+        """Parameters, of which all families share those that are read here."""
+        return self.families[0]
 
-    def fit(self, earlier: list[CrispTree]) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None, list[int]]:
-        """Train trees until there are as many as asked for, beside those that there are."""
-        history: Finetunings = []
-        trees = list(earlier)
-        judge = OutOfBag(self.data, self.parameters["n_jobs"]) if self.bagging.leaves_rows_out else None
-        for number, tree in enumerate(trees if judge is not None else []):
-            assert judge is not None
-            judge.add(tree, self.bagging.times(number))
-        wanted = self.parameters["n_estimators"]
+    def fit(self, trees: list[CrispTree]) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None, list[int]]:
+        """Train further trees, up to ``n_estimators``."""
+        finetunings: list[FittedTree] = []
+        out_of_bag = OutOfBag(self.data, self.parameters["n_jobs"]) if self.bagging.leaves_rows_out else None
+        if out_of_bag is not None:
+            for number, tree in enumerate(trees):
+                out_of_bag.add(tree, self.bagging.times(number))
+        n_trees = self.parameters["n_estimators"]
         with recording(self.parameters["verbose"], self.parameters["callbacks"]) as recorder:
-            if wanted != "auto":
-                trees += self._more(range(len(trees), wanted), judge, recorder.record, history)
+            if n_trees != "auto":
+                trees = trees + self._train(range(len(trees), n_trees), out_of_bag, recorder.record, finetunings)
             else:
-                assert judge is not None
-                trees += self._until_enough(len(trees), judge, recorder.record, history)
-        records = [record for finetuning, _ in history for record in finetuning]
-        return trees, [*recorder.history, *records], judge, [iteration for _, iteration in history]
+                assert out_of_bag is not None
+                trees = trees + self._train_until_enough(len(trees), out_of_bag, recorder.record, finetunings)
+        records = [record for fitted in finetunings for record in fitted.history]
+        return trees, [*recorder.history, *records], out_of_bag, [fitted.best_iteration for fitted in finetunings]
 
-    def _until_enough(
-        self, begin: int, judge: OutOfBag, hear: Callable[[EpochRecord], None], history: Finetunings
-    ) -> Iterator[CrispTree]:
-        """Some trees at a time, until the last ones were no gain by more than its standard error."""
+    def _train_until_enough(
+        self, begin: int, out_of_bag: OutOfBag, on_epoch: OnEpoch, finetunings: list[FittedTree]
+    ) -> list[CrispTree]:
+        """Train some trees at a time, until the gain of the last ones is within its standard error."""
+        trees: list[CrispTree] = []
         before: Doubles | None = None
-        while begin < MOST:
-            yield from self._more(range(begin, begin + STEP), judge, hear, history)
-            begin += STEP
-            now = judge.scores
+        for start in range(begin, MAX_AUTO_TREES, TREES_AT_A_TIME):
+            trees += self._train(range(start, start + TREES_AT_A_TIME), out_of_bag, on_epoch, finetunings)
+            scores = out_of_bag.scores
             if before is not None:
-                gain = (now - before)[~np.isnan(before)]
-                # Where no row is out of a bag, nothing tells whether more trees are a gain.
+                gain = (scores - before)[~np.isnan(before)]
+                # Without out-of-bag rows there is no estimate of the gain.
                 if not len(gain) or gain.mean() <= gain.std() / np.sqrt(len(gain)):
-                    return
-            before = now
+                    break
+            before = scores
+        return trees
 
-    def _more(
-        self, numbers: range, judge: OutOfBag | None, hear: Callable[[EpochRecord], None], history: Finetunings
-    ) -> Iterator[CrispTree]:
-        if not numbers:
-            return
-        data = self.data
-        first: CrispTree | None = None
-        for bag, (trained, records, best_iteration) in self._trained(numbers, hear):
-            tree = postprocess(trained, self.parameters)
+    def _train(
+        self, numbers: range, out_of_bag: OutOfBag | None, on_epoch: OnEpoch, finetunings: list[FittedTree]
+    ) -> list[CrispTree]:
+        """Train and postprocess the trees of some numbers, and score their out-of-bag rows."""
+        data, trees = self.data, list[CrispTree]()
+        for bag, fitted in self._fit_families(numbers, on_epoch) if numbers else ():
+            tree = postprocess(fitted.tree, self.parameters)
             if data.image_shape is None:
-                seen = record_ranges(tree, data.X, data.missing_indicators) if first is None else first
-                first, tree = seen, seen if first is None else inherit_ranges(tree, seen)
+                ranges = record_ranges(tree, data.X, data.missing_indicators) if not trees else trees[0]
+                tree = ranges if not trees else inherit_ranges(tree, ranges)
             tree = data.encoding.restore_units(tree)
-            if judge is not None:
-                judge.add(tree, bag.times)
-            history.append((records, best_iteration))
-            yield tree
+            if out_of_bag is not None:
+                out_of_bag.add(tree, bag.times)
+            finetunings.append(fitted._replace(tree=tree))
+            trees.append(tree)
+        return trees
 
-    def _trained(self, numbers: range, hear: Callable[[EpochRecord], None]) -> Iterator[tuple[Bag, FittedTree]]:
-        """The trees of some numbers in their order, those of the first kind trained before those of the next."""
+    def _fit_families(self, numbers: range, on_epoch: OnEpoch) -> Iterator[tuple[Bag, FittedTree]]:
+        """Fit trees and iterate over them in their order; those of the first family are trained before the next."""
         bags = {n: Bag(self.bagging.times(n).astype(np.int32), self.bagging.tree_seed(n)) for n in numbers}
-        kinds: list[Iterator[FittedTree]] = []
-        for place, parameters in enumerate(self.kinds):
+        n_families, families = len(self.families), list[Iterator[FittedTree]]()
+        for index, parameters in enumerate(self.families):
             spec = spec_of(parameters, self.problem, self.data.image_shape, self.bagging.seed)
-            spec = as_in_forest(spec, parameters["max_features"], self.data.X.shape[1])
-            own = [bag for number, bag in bags.items() if number % len(self.kinds) == place]
-            trees = fit_forest(spec, self.problem, own, on_epoch=hear)
-            kinds.append(trees if place == len(self.kinds) - 1 else iter(list(trees)))
+            spec = adapt_to_forest(spec, parameters["max_features"], self.data.X.shape[1])
+            own = [bag for number, bag in bags.items() if number % n_families == index]
+            trees = fit_forest(spec, self.problem, own, on_epoch=on_epoch)
+            families.append(trees if index == n_families - 1 else iter(list(trees)))
         for number, bag in bags.items():
-            tree = next(kinds[number % len(self.kinds)], None)
-            if tree is None:  # a listener has ended the training
+            tree = next(families[number % n_families], None)
+            if tree is None:  # a callback has ended the training
                 return
             yield bag, tree
 
 
-def with_thresholds(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The other kind of a mixed forest: thresholds of all features as CART finds them, until leaves are pure.
+def make_cart_family(values: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the CART trees of a mixed forest: thresholds of all features, until leaves are pure.
 
-    ``given`` are the estimator's parameters, which may say how deep trees are and how many features a split may ask.
+    ``parameters`` are those of the estimator, which may limit depth and features.
     """
-    found = dict(values) | CART_SPLITS | {"grow": "axis_aligned", "finetune_epochs": 0}
-    for name in ("max_depth", "max_features"):
-        found[name] = None if given[name] == "auto" else given[name]
-    return found
+    cart = dict(values) | CART_SPLITS | {"grow": "axis_aligned", "finetune_epochs": 0}
+    return cart | {name: None if parameters[name] == "auto" else parameters[name] for name in LIMITS_OF_CART}
 
 
-def as_in_forest(spec: Spec, max_features: Any, n_features: int) -> Spec:
-    """The spec of a tree among many: thresholds are found a tree at a time, and splits have features drawn for them.
+def adapt_to_forest(spec: Spec, max_features: Any, n_features: int) -> Spec:
+    """Return the spec of one of many trees: CART's thresholds, one start, and features drawn for every split.
 
-    "auto" lets hyperplanes have all features, which are averaged anyway, and gives a threshold the best of a few.
+    "auto" draws no features for hyperplanes, which are averaged anyway, and the square root for thresholds.
     """
-    thresholds = spec.grow in ("axis_aligned", "cart")
-    share = ("sqrt" if thresholds else None) if max_features == "auto" else max_features
-    number = max(1, round(np.sqrt(n_features))) if share == "sqrt" else number_of(share, n_features)
-    grow, n_drawn = "cart" if thresholds else spec.grow, None if number >= n_features else number
-    return replace(spec, grow=grow, n_drawn=n_drawn, n_init=1)
+    is_cart = spec.grow in ("axis_aligned", "cart")
+    share = ("sqrt" if is_cart else None) if max_features == "auto" else max_features
+    n_drawn = max(1, round(np.sqrt(n_features))) if share == "sqrt" else count_share(share, n_features)
+    grow = "cart" if is_cart else spec.grow
+    return replace(spec, grow=grow, n_drawn=None if n_drawn >= n_features else n_drawn, n_init=1)

@@ -23,7 +23,7 @@ from crisptree.learning.sources.shards import FeatureStatistics, ShardedTask, Sh
 from crisptree.parameters.training import Parameter
 from crisptree.pipeline import validation as checks
 from crisptree.pipeline.monitoring import Checkpoints, describe_value, digest
-from crisptree.pipeline.trees import Dataset, TrainedRows, fit_rows
+from crisptree.pipeline.trees import TrainedRows, TrainingDataset, fit_rows
 from crisptree.pipeline.validation import RowModel, check_parameters
 from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.targets import Target
@@ -79,7 +79,7 @@ def fit_process_group(
 
 
 @dataclass(frozen=True, eq=False)
-class ShardDataset(Dataset):
+class ShardDataset(TrainingDataset):
     """The rows of all processes of a group."""
 
     group: ProcessGroup

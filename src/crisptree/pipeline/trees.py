@@ -70,7 +70,7 @@ class EarlierFit(NamedTuple):
     selected: dict[str, Any]
 
 
-class Dataset(ABC):
+class TrainingDataset(ABC):
     """The checked rows of a fit, wherever they are: what differs between arrays, batches and process groups."""
 
     target: Target
@@ -112,7 +112,7 @@ class Dataset(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayDataset(Dataset):
+class ArrayDataset(TrainingDataset):
     """Rows in memory."""
 
     data: TrainingData
@@ -202,7 +202,7 @@ def fit_array(
 
 
 def fit_rows(
-    parameters: Mapping[str, Any], data: Dataset, validation: Any, seed: int, earlier: EarlierFit | None = None
+    parameters: Mapping[str, Any], data: TrainingDataset, validation: Any, seed: int, earlier: EarlierFit | None = None
 ) -> TrainedRows:
     """Train a tree on validated rows: select what is "auto", train, postprocess, and restore the units of y."""
     everything, explicit = data, validation
@@ -240,7 +240,7 @@ def fit_rows(
 
 def prepare(
     parameters: Mapping[str, Any],
-    data: Dataset,
+    data: TrainingDataset,
     validation: Any,
     make_evaluator: Callable[[Mapping[str, Any]], Evaluator],
     seed: int,
@@ -270,7 +270,7 @@ def prepare(
 
 
 def scaled_problem(
-    parameters: Mapping[str, Any], data: Dataset, validation: Any, scale: str | None, earlier: CrispTree | None
+    parameters: Mapping[str, Any], data: TrainingDataset, validation: Any, scale: str | None, earlier: CrispTree | None
 ) -> TrainingTask:
     """The training on rows with a scaling of some kind, or with that of an earlier tree."""
     if earlier is not None:
