@@ -8,7 +8,7 @@ from rich.console import Console
 from crisptree import CrispTreeClassifier, TrainingOptions
 from crisptree.learning.history import EpochRecord
 from crisptree.pipeline import monitoring as progress
-from crisptree.pipeline.monitoring import ProgressDisplay, fraction_done, recording
+from crisptree.pipeline.monitoring import ProgressDisplay, fraction_done, record_epochs
 from tests.toys import clouds, plain_tree
 
 
@@ -43,7 +43,7 @@ def printed(display):
 
 def test_a_recorder_keeps_every_record_and_passes_it_on():
     heard = []
-    with recording(0, [heard.append]) as recorder:
+    with record_epochs(0, [heard.append]) as recorder:
         recorder.record(record())
         recorder.record(record(epoch=6))
     assert recorder.history == heard == [record(), record(epoch=6)]

@@ -89,7 +89,7 @@ class PixelEstimator(PixelParameters, TreeEstimator):
                 check_reach(others, view)
                 held_out = KnownImages(others.images, targets.read_validation(others, values, pixels.encoding))
             data = {f"images and {targets.NOUN}": training, "validation": held_out}
-            with checkpoints.kept(parameters, data, seed) as seed:
+            with checkpoints.keep(parameters, data, seed) as seed:
                 stages = fit_stages(parameters, training, held_out, seed)
             twin._set_encoding(pixels.encoding)
             twin._set_stages(stages, checked.channels)

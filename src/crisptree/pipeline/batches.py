@@ -16,7 +16,7 @@ from crisptree.data.validation import InputSchema
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.learning.sources.batches import BatchedTask, Totals
 from crisptree.pipeline.monitoring import Checkpoints
-from crisptree.pipeline.trees import TrainedRows, TrainingDataset, device_text, fit_rows
+from crisptree.pipeline.trees import TrainedRows, TrainingDataset, describe_device, fit_rows
 from crisptree.pipeline.validation import (
     RowModel,
     check_capabilities,
@@ -52,7 +52,7 @@ class BatchStatistics:
     def n_features(self) -> int:
         return len(self.spread)
 
-    def scaling(self, kind: str | None) -> Scaling:
+    def learn_scaling(self, kind: str | None) -> Scaling:
         """Return the scaling, as ``Scaling.learn`` computes it."""
         mean = self.totals.mean
         return Scaling(*SCALES[kind](mean, self.spread, self.varies), mean, self.spread)
@@ -205,15 +205,15 @@ class BatchDataset(TrainingDataset):
     def encoding(self) -> TargetEncoding:  # type: ignore[override]
         return self.statistics.encoding
 
-    def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
-        return self.statistics.scaling(kind)
+    def learn_scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
+        return self.statistics.learn_scaling(kind)
 
-    def problem(self, scaling: Scaling, held: Any) -> BatchedTask:
+    def make_task(self, scaling: Scaling, held_out: Any) -> BatchedTask:
         first = self.statistics
-        return BatchedTask(first.sample, scaling, first.target, held, totals=first.totals, chunks=first.chunks)
+        return BatchedTask(first.sample, scaling, first.target, held_out, totals=first.totals, chunks=first.chunks)
 
-    def selection_problem(self, problem: TrainingTask, held: Any, seed: int) -> TrainingTask:
-        return TrainingTask(self.statistics.sample, problem.scaling, self.target, held)
+    def make_selection_task(self, task: TrainingTask, held_out: Any, seed: int) -> TrainingTask:
+        return TrainingTask(self.statistics.sample, task.scaling, self.target, held_out)
 
     def split_off(self, fraction: float, seed: int) -> tuple[Self, Any]:
         raise ValueError("`validation` rows must be given for a fit on batches with prune or shrinkage 'auto'.")
@@ -248,6 +248,8 @@ def fit_batches(
         "sample of the rows": first.sample,
         "validation": held_out,
     }
-    inputs["device"] = device_text(parameters, data.problem(first.scaling(resolve_scale(parameters, None)), None))
-    with checkpoints.kept(parameters, inputs, seed) as seed:
+    inputs["device"] = describe_device(
+        parameters, data.make_task(first.learn_scaling(resolve_scale(parameters, None)), None)
+    )
+    with checkpoints.keep(parameters, inputs, seed) as seed:
         return fit_rows(parameters, data, held_out, seed)

@@ -16,8 +16,8 @@ from crisptree.learning.fitting import Bag, FittedTree, fit_forest
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.pipeline.monitoring import Checkpoints, recording
-from crisptree.pipeline.trees import ArrayDataset, device_for, prepare, spec_of
+from crisptree.pipeline.monitoring import Checkpoints, record_epochs
+from crisptree.pipeline.trees import ArrayDataset, prepare, spec_of
 from crisptree.pipeline.validation import RowModel, TrainingData, check_fit, draw_seed
 from crisptree.selection.candidates import CART_SPLITS, Trial
 from crisptree.selection.evaluators import ForestEvaluator
@@ -249,8 +249,8 @@ def fit_forest_array(
             "out-of-bag score; got 'auto'. Give a number, or draw fewer rows with max_samples."
         )
     trees = [] if earlier is None else [*earlier.forest]
-    inputs = data.describe(held_out) | {"warm_start": trees, "device": device_for(parameters, data)}
-    with checkpoints.kept(parameters, inputs, seed) as seed:
+    inputs = ArrayDataset(data).describe(parameters, held_out, trees)
+    with checkpoints.keep(parameters, inputs, seed) as seed:
         trained = fit_forest_rows(parameters, data, held_out, seed, earlier)
     return TrainedForest(*trained, data.encoding, seed, len(data.y), digest, bagging.kind)
 
@@ -279,16 +279,16 @@ def fit_forest_rows(
         return [trained.tree for trained in fit_forest(spec, rows, bags)]
 
     tree, previous = (None, None) if earlier is None else (earlier.forest.trees[0], earlier.selected)
-    (values, selected, trials), problem = prepare(
+    (values, selected, trials), task = prepare(
         *(parameters, ArrayDataset(data), validation, lambda own: ForestEvaluator(own, fit_trees)),
         *(seed, tree, previous),
     )
-    bagging = draw_bags(problem)
+    bagging = draw_bags(task)
     families: list[dict[str, Any]] = [values]
     if MIXED in (split, values["split"]):
         families = [values | {"split": "oblique"}, make_cart_family(values, parameters)]
     trees = [] if earlier is None else [*earlier.forest]
-    trees, history, out_of_bag, iterations = ForestTask(families, data, problem, bagging).fit(trees)
+    trees, history, out_of_bag, iterations = ForestTask(families, data, task, bagging).fit(trees)
     return trees, history, out_of_bag, selected, trials, iterations
 
 
@@ -296,13 +296,13 @@ def fit_forest_rows(
 class ForestTask:
     """Training of the trees of a forest.
 
-    ``families`` are the resolved parameters of every tree, or of each family of trees in turn; ``problem`` has the rows
+    ``families`` are the resolved parameters of every tree, or of each family of trees in turn; ``task`` has the rows
     of ``data``, scaled.
     """
 
     families: Sequence[Mapping[str, Any]]
     data: TrainingData
-    problem: TrainingTask
+    task: TrainingTask
     bagging: Bagging
 
     @property
@@ -318,7 +318,7 @@ class ForestTask:
             for number, tree in enumerate(trees):
                 out_of_bag.add(tree, self.bagging.times(number))
         n_trees = self.parameters["n_estimators"]
-        with recording(self.parameters["verbose"], self.parameters["callbacks"]) as recorder:
+        with record_epochs(self.parameters["verbose"], self.parameters["callbacks"]) as recorder:
             if n_trees != "auto":
                 trees = trees + self._train(range(len(trees), n_trees), out_of_bag, recorder.record, finetunings)
             else:
@@ -366,10 +366,10 @@ class ForestTask:
         bags = {n: Bag(self.bagging.times(n).astype(np.int32), self.bagging.tree_seed(n)) for n in numbers}
         n_families, families = len(self.families), list[Iterator[FittedTree]]()
         for index, parameters in enumerate(self.families):
-            spec = spec_of(parameters, self.problem, self.data.image_shape, self.bagging.seed)
+            spec = spec_of(parameters, self.task, self.data.image_shape, self.bagging.seed)
             spec = adapt_to_forest(spec, parameters["max_features"], self.data.X.shape[1])
             own = [bag for number, bag in bags.items() if number % n_families == index]
-            trees = fit_forest(spec, self.problem, own, on_epoch=on_epoch)
+            trees = fit_forest(spec, self.task, own, on_epoch=on_epoch)
             families.append(trees if index == n_families - 1 else iter(list(trees)))
         for number, bag in bags.items():
             tree = next(families[number % n_families], None)

@@ -12,7 +12,7 @@ from crisptree.inference import CrispTree
 from crisptree.learning.history import StoppableCallback
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.pipeline.pixels import Image, KnownPixels, append_outputs
-from crisptree.pipeline.trees import Trained, fit_problem, restore_units
+from crisptree.pipeline.trees import Trained, fit_task, restore_units
 from crisptree.pipeline.validation import holds_out
 from crisptree.selection.parameters import is_postprocessing_unresolved
 
@@ -60,7 +60,7 @@ def _fit_one(parameters: Mapping[str, Any], training: KnownImages, held_out: Kno
         training.known.target,
         None if held_out is None else _windows(Canvas.of(held_out.images, view), held_out.known),
     )
-    fitted, history = fit_problem(parameters, task, view.image_shape, seed, held=task.validation)
+    fitted, history = fit_task(parameters, task, view.image_shape, seed, held_out=task.validation)
     return restore_units(fitted, training.known.encoding), history
 
 

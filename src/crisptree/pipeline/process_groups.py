@@ -101,10 +101,10 @@ class ShardDataset(TrainingDataset):
         """Resolve "auto" to the CPU, whose native engine is faster here than torch on CUDA."""
         return "cpu" if name == "auto" else name
 
-    def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
+    def learn_scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
         return self.statistics.scaling(kind)
 
-    def problem(self, scaling: Scaling, held: Shards | None) -> ShardedTask:
+    def make_task(self, scaling: Scaling, held_out: Shards | None) -> ShardedTask:
         group, features = self.group, self.statistics
         no_rows = RowSet(np.zeros((0, features.n_features), np.float32), self.encoding.no_rows(), np.zeros(0))
         sample = no_rows
@@ -116,23 +116,23 @@ class ShardDataset(TrainingDataset):
             self.target,
             group=group,
             shards=self.shards,
-            validation_shards=held,
+            validation_shards=held_out,
             total_rows=features.n_rows,
             row_weight=features.mean_weight,
             sample=sample,
         )
 
     def split_off(self, fraction: float, seed: int) -> tuple[Self, Shards]:
-        rest, held = self.shards.divided(fraction, seed)
-        return replace(self, shards=rest), held
+        rest, held_out = self.shards.divided(fraction, seed)
+        return replace(self, shards=rest), held_out
 
-    def selection_problem(self, problem: TrainingTask, held: Shards | None, seed: int) -> TrainingTask | None:
+    def make_selection_task(self, task: TrainingTask, held_out: Shards | None, seed: int) -> TrainingTask | None:
         sample = _sample_on_first(self.group, self.shards, self.statistics.n_rows, seed)
-        validation = None if held is None else self.validation_part(held, seed)
-        return None if sample is None else TrainingTask(sample, problem.scaling, self.target, validation)
+        validation = None if held_out is None else self.load_validation(held_out, seed)
+        return None if sample is None else TrainingTask(sample, task.scaling, self.target, validation)
 
-    def validation_part(self, held: Shards, seed: int) -> RowSet | None:
-        return _sample_on_first(self.group, held, self.statistics.n_rows, seed)
+    def load_validation(self, held_out: Shards, seed: int) -> RowSet | None:
+        return _sample_on_first(self.group, held_out, self.statistics.n_rows, seed)
 
 
 def _check(declared: Mapping[str, Parameter], parameters: Mapping[str, Any], n_shards: Any) -> None:
@@ -270,7 +270,7 @@ def _keep_checkpoints(
 ) -> Iterator[int]:
     """Write checkpoints inside on rank 0, if it has a folder; provide the seed of the fit."""
     with ExitStack() as stack:
-        seed = group.from_first(lambda: stack.enter_context(checkpoints.kept(parameters, inputs, seed)))
+        seed = group.from_first(lambda: stack.enter_context(checkpoints.keep(parameters, inputs, seed)))
         if group.from_first(lambda: checkpoints.folder is not None):
             stack.enter_context(keep_shared_checkpoints(group))
         yield seed
