@@ -450,6 +450,14 @@ class RowEstimator(RowParameters, TreeEstimator):
         rows = self.check_rows(X)
         return self.tree_.leaf_values(route_rows(self.tree_, rows, self.n_jobs), rows)
 
+    def _soft_input(self, X: MatrixLike, steepness: float | None) -> tuple[CrispTree, Any, float | None]:
+        """Check the input of a prediction by the probabilistic tree."""
+        check_is_fitted(self)
+        rows = self.check_rows(X)
+        if steepness is not None:
+            check_argument("steepness", steepness)
+        return self.tree_, rows, steepness
+
     def __sklearn_tags__(self) -> Any:
         return set_row_tags(super().__sklearn_tags__(), self.training_parameters())
 

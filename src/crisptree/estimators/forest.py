@@ -25,8 +25,12 @@ from crisptree.estimators.regressor import CrispTreeRegressor, Doubles, Gaussian
 from crisptree.inference import CrispTree
 from crisptree.inference.flat_tree import CrispForest
 from crisptree.inference.quantiles import forest_quantiles
-from crisptree.parameters.estimators import MAX_TREES, ForestClassifierParameters, ForestRegressorParameters
-from crisptree.parameters.training import Parameter
+from crisptree.parameters.estimators import (
+    MAX_TREES,
+    BaggingParameters,
+    ForestClassifierParameters,
+    ForestRegressorParameters,
+)
 from crisptree.persistence.model_file import ModelFile, ModelFileError
 from crisptree.pipeline import validation as checks
 from crisptree.pipeline.monitoring import Checkpoints
@@ -47,7 +51,7 @@ PROXIMITY_CHUNK = 1024
 """Rows of a matrix of proximities that are computed at a time."""
 
 
-class ForestEstimator(Estimator):
+class ForestEstimator(BaggingParameters, Estimator):
     """Base of the forests; ``ENCODING`` of a subclass is what depends on y."""
 
     MODEL = "forest_"
@@ -65,19 +69,7 @@ class ForestEstimator(Estimator):
     bags_: str
 
     if TYPE_CHECKING:
-        PARAMETERS: ClassVar[dict[str, Parameter]]
-        FIXED: ClassVar[dict[str, Any]]
-        split: Any
-        max_depth: Any
-        categorical_features: Any
-        random_state: Any
-        device: str
-        n_jobs: int | None
-        warm_start: bool
 
-        @classmethod
-        def declared_parameters(cls) -> dict[str, Parameter]: ...
-        def training_parameters(self) -> dict[str, Any]: ...
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
 
     @abstractmethod

@@ -249,13 +249,9 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, RowEstimator):
         steepness : float, default=None
             γ of the splits; None is that of the end of training.
         """
-        check_is_fitted(self)
-        rows = self.check_rows(X)
-        if steepness is not None:
-            check_argument("steepness", steepness)
         from crisptree.pipeline.trees import soft_means
 
-        return squeeze_outputs(soft_means(self.tree_, rows, steepness))
+        return squeeze_outputs(soft_means(*self._soft_input(X, steepness)))
 
 
 def check_reference_rows(

@@ -19,6 +19,7 @@ from crisptree.parameters.training import (
     number,
     one_of,
     parameter,
+    redeclare,
     rows_or_fraction,
     split_rule,
     true_or_false,
@@ -186,6 +187,10 @@ class TreeParameters(EstimatorParameters):
     )
 
 
+AUTO_OR_STRENGTH = word_or("auto", number(0.0))
+AUTO_DOC = ' "auto" selects it on held-out rows.'
+
+
 @declare_parameters
 class RowParameters(TreeParameters):
     """Parameters that classifiers and regressors of rows have beside them."""
@@ -214,40 +219,33 @@ class RowParameters(TreeParameters):
         rule=word_or("auto", whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)")),
         flag="--depth",
     )
-    l1: float | str = parameter(
+    l1: float | str = redeclare(
+        TreeParameters,
+        "l1",
         default="auto",
         kind='float or "auto"',
         doc="""Strength of the penalty Σ|β| on scaled weights, which makes weights exactly zero. Linear splits
         only. The features that a column of a table becomes are one group, penalised by √size ‖β‖.
         "auto" selects it on held-out rows.""",
-        rule=word_or("auto", number(0.0)),
-        flag="--l1",
+        rule=AUTO_OR_STRENGTH,
     )
-    l2: float | str = parameter(
+    l2: float | str = redeclare(
+        TreeParameters,
+        "l2",
         default=0.0,
         kind='float or "auto"',
-        doc='Strength of the penalty Σβ² on scaled weights. "auto" selects it on held-out rows.',
-        rule=word_or("auto", number(0.0)),
-        flag="--l2",
+        doc=TreeParameters.PARAMETERS["l2"].doc + AUTO_DOC,
+        rule=AUTO_OR_STRENGTH,
     )
-    input_noise: float | str = parameter(
+    input_noise: float | str = redeclare(
+        TreeParameters,
+        "input_noise",
         default="auto",
         kind='float or "auto"',
-        doc="""Standard deviation of Gaussian noise on the scaled features, integrated out in closed form.
-        Linear splits only; the steepness of a split falls with the norm of its weights. "auto" selects
-        it on held-out rows.""",
-        rule=word_or("auto", number(0.0)),
-        flag="--input-noise",
-        before=0.0,
+        doc=TreeParameters.PARAMETERS["input_noise"].doc + AUTO_DOC,
+        rule=AUTO_OR_STRENGTH,
     )
-    shrinkage: float | str = parameter(
-        default="auto",
-        kind='float or "auto"',
-        doc=TreeParameters.PARAMETERS["shrinkage"].doc,
-        rule=word_or("auto", number(0.0)),
-        flag="--shrinkage",
-        before=0.0,
-    )
+    shrinkage: float | str = redeclare(TreeParameters, "shrinkage", default="auto")
     image_shape: tuple[int, ...] | None = parameter(
         default=None,
         kind="tuple of int or None",
@@ -550,7 +548,9 @@ class ForestRegressorParameters(BaggingParameters, RegressorParameters):
 
     FIXED: ClassVar[dict[str, Any]] = UNPRUNED
 
-    split: str | Callable[[tuple[int, ...]], Any] = parameter(
+    split: str | Callable[[tuple[int, ...]], Any] = redeclare(
+        RowParameters,
+        "split",
         default="auto",
         kind='{"auto", "oblique", "axis", "mixed", "conv"} or callable',
         doc=RowParameters.PARAMETERS["split"].doc
@@ -559,7 +559,6 @@ class ForestRegressorParameters(BaggingParameters, RegressorParameters):
         "auto" takes it, with sharp hyperplanes, unless another forest is better by more than one
         standard error.""",
         rule=split_rule("auto", "oblique", "axis", "mixed", "conv"),
-        flag="--split",
     )
     bootstrap: bool | str = parameter(
         default="auto", kind='bool or "auto"', doc=BOOTSTRAP_DOC, rule=word_or("auto", true_or_false())

@@ -181,6 +181,11 @@ def parameter(
     return Parameter(default, rule, kind, doc, flag, before)
 
 
+def redeclare(base: type[Declared], name: str, *, default: Any, **changes: Any) -> Any:
+    """Declare a parameter as a base class does, with another default and some other changes."""
+    return replace(base.PARAMETERS[name], default=default, **changes)
+
+
 class Declared:
     """Base of classes whose parameters are declared as class attributes.
 
@@ -219,7 +224,7 @@ def document_parameters(declared: Mapping[str, Parameter]) -> str:
     return "\n".join(lines)
 
 
-@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(parameter,))
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(parameter, redeclare))
 def declare_parameters(cls: type[DeclaredT]) -> type[DeclaredT]:
     """Collect the parameters that a class and its bases declare, and make an ``__init__`` that takes them.
 

@@ -32,7 +32,9 @@ def detach(values: Any) -> Any:
     return values.cpu() if getattr(values, "is_cuda", False) is True else values
 
 
+Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
+Values = Mapping[str, Any]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -580,14 +582,7 @@ class TargetEncoding(ABC):
     @classmethod
     @abstractmethod
     def learn(
-        cls,
-        given: TargetInput,
-        y: npt.NDArray[Any],
-        weight: Doubles,
-        parameters: Mapping[str, Any],
-        earlier: Self | None = None,
-        *,
-        is_part: bool = False,
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None, *, is_part: bool
     ) -> EncodedTarget:
         """Encode the y of a fit. Rows of weight zero are left out before anything is learned.
 

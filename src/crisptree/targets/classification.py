@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from crisptree.equations.leaves import entropy
 from crisptree.targets.base import (
+    Array,
     EncodedTarget,
     EStep,
     Reduction,
@@ -19,6 +20,7 @@ from crisptree.targets.base import (
     TargetEncoding,
     TargetInput,
     TargetStatistics,
+    Values,
     check_present,
     check_some_weight,
     check_total_weight,
@@ -295,20 +297,13 @@ class ClassEncoding(TargetEncoding):
 
     @classmethod
     def learn(
-        cls,
-        given: TargetInput,
-        y: npt.NDArray[Any],
-        weight: Doubles,
-        parameters: Mapping[str, Any],
-        earlier: Self | None = None,
-        *,
-        is_part: bool = False,
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None, *, is_part: bool
     ) -> EncodedTarget:
-        if given.classes is None:
+        if source.classes is None:
             check_classes(y)
             classes = None
         else:
-            classes, y = sort_probabilities(y, given.classes)
+            classes, y = sort_probabilities(y, source.classes)
             if y.ndim == 2:
                 check_soft_parameters(parameters)
         weight = weigh_classes(parameters["class_weight"], y, weight)

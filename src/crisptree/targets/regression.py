@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.targets.base import (
+    Array,
     EncodedTarget,
     Reduction,
     Rows,
@@ -17,6 +18,7 @@ from crisptree.targets.base import (
     TargetEncoding,
     TargetInput,
     TargetStatistics,
+    Values,
     as_array,
     check_present,
     check_some_weight,
@@ -287,14 +289,7 @@ class RegressionEncoding(TargetEncoding):
 
     @classmethod
     def learn(
-        cls,
-        given: TargetInput,
-        y: npt.NDArray[Any],
-        weight: Doubles,
-        parameters: Mapping[str, Any],
-        earlier: Self | None = None,
-        *,
-        is_part: bool = False,
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None, *, is_part: bool
     ) -> EncodedTarget:
         y = cls.check(y)
         kept = check_some_weight(weight)
