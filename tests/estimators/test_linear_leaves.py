@@ -197,7 +197,7 @@ def test_rules_paths_and_pages_know_the_models(regressor, classifier, tmp_path):
     )
 
 
-def test_the_penalty_is_chosen_on_rows_that_did_not_train():
+def test_leaf_l2_is_selected_on_held_out_rows():
     X, y = bent(240)
     brief = QUICK | {"epochs": 3, "finetune_epochs": 3, "min_updates": 20}
     model = CrispTreeRegressor.from_flat(
@@ -231,7 +231,7 @@ def test_one_unit_for_all_weights_changes_no_penalty_that_is_left_open():
 
 
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
-def test_epochs_are_judged_with_the_models_of_the_leaves(kind):
+def test_epochs_are_scored_with_linear_leaves(kind):
     make, rows = (plain_regressor, bent) if kind == "numbers" else (plain_tree, crossed)
     values = {"leaf_model": "linear", "leaf_l2": 3.0, "early_stopping": True, **QUICK}
     values |= {} if kind == "numbers" else {"algorithm": "likelihood"}

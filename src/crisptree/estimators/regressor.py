@@ -18,7 +18,7 @@ from crisptree.parameters.estimators import RegressorParameters, check_argument
 from crisptree.pipeline.distillation import label_by_regressor, make_copies
 from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.targets.base import check_sample_weight, detach
-from crisptree.targets.regression import RegressionEncoding, check_numbers, squeeze_outputs
+from crisptree.targets.regression import RegressionEncoding, check_regression_target, squeeze_outputs
 from crisptree.typing import ArrayLike, MatrixLike
 
 Doubles = npt.NDArray[np.float64]
@@ -268,7 +268,7 @@ def check_reference_rows(
         raise ValueError(f"`quantiles` must be numbers from 0 to 1; got {quantiles!r}.")
     if not isinstance(among, tuple | list) or len(among) not in (2, 3):
         raise ValueError("`among` must be (X, y) or (X, y, sample_weight), rows with known y.")
-    y, weight = check_numbers(among[1]), among[2] if len(among) == 3 else None
+    y, weight = check_regression_target(among[1]), among[2] if len(among) == 3 else None
     leaves = estimator.apply(among[0])
     check_consistent_length(leaves, y)
     if y.shape[1] != estimator.n_outputs_:

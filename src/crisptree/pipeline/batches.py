@@ -72,7 +72,7 @@ class BatchStatistics:
             raise StreamError("the batches must hold at least one row; they hold none.")
         encoding, statistics = y_statistics.learn(batches.name)
         X, y, weight = reservoir.rows
-        y, weight = encoding.encode(encoding.as_numbers(y), weight)
+        y, weight = encoding.encode(encoding.to_numeric(y), weight)
         target, n_rows = encoding.target_of(y), y_statistics.n_rows
         total = float(target.weight(statistics))
         if not total > 0:
@@ -91,7 +91,7 @@ class BatchStatistics:
         for X, y, weight in self.batches.one_pass():
             with _refusing_batches():
                 seen += self.statistics.rows_checksum(y)
-                part = _with_weight(RowSet(X, *encoding.encode(encoding.as_numbers(y), weight)))
+                part = _with_weight(RowSet(X, *encoding.encode(encoding.to_numeric(y), weight)))
             waiting.append(part)
             n_waiting += len(part.y)
             while n_waiting >= size:

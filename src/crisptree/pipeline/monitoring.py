@@ -66,7 +66,7 @@ class Checkpoints(NamedTuple):
         files = CheckpointFolder(self.folder)
         with ExitStack() as stack:
             with files.translate_errors():
-                if not stack.enter_context(files.held()):
+                if not stack.enter_context(files.lock()):
                     raise CheckpointError(
                         f"another process trains with the checkpoint {self.folder}. Wait for it, or end it."
                     )

@@ -90,7 +90,7 @@ class ShardDataset(TrainingDataset):
 
     @property
     def target(self) -> Target:  # type: ignore[override]
-        return self.encoding.target_of(self.encoding.no_rows())
+        return self.encoding.target_of(self.encoding.make_empty())
 
     @cached_property
     def statistics(self) -> FeatureStatistics:
@@ -106,7 +106,7 @@ class ShardDataset(TrainingDataset):
 
     def make_task(self, scaling: Scaling, held_out: Shards | None) -> ShardedTask:
         group, features = self.group, self.statistics
-        no_rows = RowSet(np.zeros((0, features.n_features), np.float32), self.encoding.no_rows(), np.zeros(0))
+        no_rows = RowSet(np.zeros((0, features.n_features), np.float32), self.encoding.make_empty(), np.zeros(0))
         sample = no_rows
         if self.target.starts_at_node:
             sample = _sample_everywhere(group, self.shards, features.n_rows, self.seed)
@@ -191,7 +191,7 @@ def _encode(
     """Learn the encoding of the y of all processes; return it with the shards of this process, y encoded."""
     summaries = group.gather(kind.summarize(local.y))
     encoding = group.agreed(lambda: kind.merge(summaries))
-    shards = Shards.of(RowSet(local.X, encoding.as_numbers(local.y), local.weight), group, n_shards)
+    shards = Shards.of(RowSet(local.X, encoding.to_numeric(local.y), local.weight), group, n_shards)
     encoding = encoding.reduce(shards.parts, group, parameters)
     parts = []
     for part in shards.parts:
@@ -230,7 +230,7 @@ def _share_validation(
 
     def own() -> RowSet:
         if validation is None or not len(checks.validation_pair(validation)[1]):
-            return RowSet(local.X[:0], encoding.no_rows(), np.zeros(0))
+            return RowSet(local.X[:0], encoding.make_empty(), np.zeros(0))
         return checks.check_validation(estimator, validation, encoding)
 
     part = group.agreed(own)

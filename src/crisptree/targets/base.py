@@ -610,7 +610,7 @@ class TargetEncoding(ABC):
         """Merge the summaries of all processes into an encoding that knows neither weights nor scale yet."""
 
     @abstractmethod
-    def as_numbers(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def to_numeric(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Convert y to numbers that can be sent to another process, for ``encode``."""
 
     @abstractmethod
@@ -618,12 +618,12 @@ class TargetEncoding(ABC):
         """Learn weights or scale from the rows of all processes; ``parts`` are the shards of this one, as numbers."""
 
     @abstractmethod
-    def no_rows(self) -> npt.NDArray[Any]:
+    def make_empty(self) -> npt.NDArray[Any]:
         """Return the encoded y of no rows."""
 
     @abstractmethod
     def encode(self, numbers: npt.NDArray[Any], weight: Doubles) -> tuple[npt.NDArray[Any], Doubles]:
-        """Encode ``as_numbers`` of rows that the encoding was learned from; rows that do not train get weight 0."""
+        """Encode ``to_numeric`` of rows that the encoding was learned from; rows that do not train get weight 0."""
 
     def scale_predictions(self, predictions: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Convert predictions in units of y to those of encoded y."""

@@ -387,7 +387,7 @@ class ClassEncoding(TargetEncoding):
         label_type(merged)
         return cls(merged, merged, np.ones(len(merged)))
 
-    def as_numbers(self, y: npt.NDArray[Any]) -> Integers:
+    def to_numeric(self, y: npt.NDArray[Any]) -> Integers:
         assert self.labels is not None
         return class_numbers(y, self.labels) if len(y) else np.zeros(0, dtype=np.int64)
 
@@ -404,7 +404,7 @@ class ClassEncoding(TargetEncoding):
         totals = reduction.total([np.bincount(part.y, part.weight, n_labels) for part in parts], (n_labels,))
         return self.weighted(totals, parameters["class_weight"])
 
-    def no_rows(self) -> npt.NDArray[Any]:
+    def make_empty(self) -> npt.NDArray[Any]:
         return np.zeros(0, dtype=np.int64)
 
     def encode(self, numbers: Integers, weight: Doubles) -> tuple[Integers, Doubles]:
@@ -452,7 +452,7 @@ class ClassCounts(TargetStatistics):
         return self.encoding, (totals * self.encoding.factors)[is_class]
 
     def rows_checksum(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        numbers = self.encoding.as_numbers(y)
+        numbers = self.encoding.to_numeric(y)
         if numbers.min(initial=0) < 0:
             raise ValueError(f"the rows have changed: the first pass had no class {y[numbers < 0].tolist()[0]!r}.")
         return np.bincount(numbers, minlength=len(self.checksum))
