@@ -20,11 +20,16 @@ from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.base import keep_shared_checkpoints
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.learning.sources.shards import FeatureStatistics, ShardedTask, Shards, joined
-from crisptree.parameters.training import Parameter
-from crisptree.pipeline import validation as checks
 from crisptree.pipeline.monitoring import Checkpoints, describe_value, digest
 from crisptree.pipeline.trees import TrainedRows, TrainingDataset, fit_rows
-from crisptree.pipeline.validation import RowModel, check_parameters
+from crisptree.pipeline.validation import (
+    RowModel,
+    check_parameters,
+    check_training_rows,
+    check_validation,
+    draw_seed,
+    validation_pair,
+)
 from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.targets import Target
 from crisptree.targets.base import TargetEncoding, check_sample_weight, check_total_weight, detach, sum_weights
@@ -54,11 +59,11 @@ def fit_process_group(
     """Train one tree on the rows (X, y, sample_weight) of all processes; set the input schema of the estimator."""
     parameters = estimator.training_parameters()
     group = ProcessGroup()
-    group.agreed(lambda: _check(estimator.declared_parameters(), parameters, n_shards))
+    group.agreed(lambda: _check(estimator, parameters, n_shards))
     _check_same(group, {**{name: describe_value(value) for name, value in parameters.items()}, "shards": n_shards})
     # Processes of one machine share its cores.
     parameters["n_jobs"] = n_threads(parameters["n_jobs"], int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-    seed = group.from_first(lambda: checks.draw_seed(parameters["random_state"]))
+    seed = group.from_first(lambda: draw_seed(parameters["random_state"]))
     local = group.agreed(lambda: _check_local_rows(estimator, *rows))
     names, image_shape = _agree_on_columns(group, local)
     # A process may have no rows to learn the schema from.
@@ -135,8 +140,8 @@ class ShardDataset(TrainingDataset):
         return _sample_on_first(self.group, held_out, self.statistics.n_rows, seed)
 
 
-def _check(declared: Mapping[str, Parameter], parameters: Mapping[str, Any], n_shards: Any) -> None:
-    check_parameters(declared, parameters, rows="process group")
+def _check(estimator: RowModel, parameters: Mapping[str, Any], n_shards: Any) -> None:
+    check_parameters(estimator.declared_parameters(), parameters, rows="process group")
     if isinstance(n_shards, bool) or not isinstance(n_shards, int) or not 1 <= n_shards <= MAX_SHARDS:
         raise ValueError(f"`shards` must be a whole number from 1 to {MAX_SHARDS}; got {n_shards!r}.")
 
@@ -176,7 +181,7 @@ def _check_local_rows(estimator: RowModel, X: Any, y: Any, sample_weight: Any) -
         shape = find_image_shape(none, parameters["image_shape"])
         none = none.reshape(0, int(np.prod(none.shape[1:], dtype=np.int64)))
         return LocalRows(none, np.asarray(y), np.zeros(0), None, shape)
-    rows = checks.check_training_rows(
+    rows = check_training_rows(
         estimator, X, y, sample_weight, reset=True, multi_output=estimator.ENCODING.read(y).is_multi_output
     )
     y = estimator.ENCODING.check(rows.y)
@@ -229,9 +234,9 @@ def _share_validation(
         return None
 
     def own() -> RowSet:
-        if validation is None or not len(checks.validation_pair(validation)[1]):
+        if validation is None or not len(validation_pair(validation)[1]):
             return RowSet(local.X[:0], encoding.make_empty(), np.zeros(0))
-        return checks.check_validation(estimator, validation, encoding)
+        return check_validation(estimator, validation, encoding)
 
     part = group.agreed(own)
     if not group.total([float(len(part.y))]):
