@@ -55,6 +55,16 @@ def test_a_member_of_a_zip_is_found_in_any_folder_and_unpacked(tmp_path):
         read_bytes(path, member="other.data")
 
 
+def test_a_file_of_unix_compress_is_unpacked_by_gzip_and_without_it_refused(tmp_path, monkeypatch):
+    rows = np.random.default_rng(0).choice([b"b,", b"o,", b"x,", b"win\n"], 60_000, p=[0.6, 0.2, 0.15, 0.05])
+    path, text = tmp_path / "rows.Z", b"".join(rows)
+    path.write_bytes(compress(text))
+    assert read_bytes(path) == text
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DataFormatError, match=r"rows\.Z: a \.Z file needs the gzip program"):
+        read_bytes(path)
+
+
 @pytest.mark.parametrize("pair", ["{}:{:.2f}", "  {}: {:.2f}"], ids=["plain", "with spaces"])
 @pytest.mark.parametrize("name", ["rows", "rows.bz2"])
 def test_libsvm_text_gives_dense_rows(tmp_path, name, pair):

@@ -6,6 +6,8 @@ import bz2
 import gzip
 import io
 import re
+import subprocess
+import tempfile
 import warnings
 import zipfile
 from collections import Counter
@@ -23,11 +25,6 @@ from crisptree.encoding.array_files import read_npz
 from crisptree.files import checked_size, read_all, read_file, reading
 
 DOWNLOAD_AGAIN = " Download it again."
-
-LZW_MAGIC = b"\x1f\x9d"
-LZW_CLEAR = 256
-"""In block mode, the code that empties the table."""
-LZW_MIN_BITS, LZW_MAX_BITS = 9, 16
 
 IMAGE_SUFFIXES = (".png", ".tif", ".tiff")
 CONVERTED = {"P": "RGB", "1": "L"}
@@ -98,69 +95,32 @@ def read_compact(path: Path, *names: str) -> list[npt.NDArray[Any]]:
         return [arrays[name] for name in names]
 
 
-def decompress_lzw(data: bytes, max_bytes: int = 2**62) -> bytes:
-    """Decompress a ``.Z`` file to at most ``max_bytes``.
-
-    The UCI repository publishes its older files so. It is Lempel–Ziv–Welch as Unix ``compress`` writes it: codes of 9
-    to 16 bits, lowest bit first, in groups of eight; where the width of the codes changes, the rest of the group is
-    padding. What a code stands for is a slice of the output so far, so that the table needs no bytes of its own.
-
-    Examples
-    --------
-    >>> decompress_lzw(bytes.fromhex("1f9d9061c48c01"))
-    b'abc'
-    """
-    if data[:2] != LZW_MAGIC or len(data) < 3:
-        raise DataFormatError("a .Z file must begin with the bytes 1f 9d; this one does not. Download it again.")
-    widest, block_mode = data[2] & 0x1F, bool(data[2] & 0x80)
-    if not LZW_MIN_BITS <= widest <= LZW_MAX_BITS:
-        raise DataFormatError(f"a .Z file has codes of 9 to 16 bits; this one says {widest}. Download it again.")
-    alphabet = LZW_CLEAR + block_mode  # the place of LZW_CLEAR is left free
-    out, table = bytearray(), list[tuple[int, int]]()
-    width, start, read, latest = LZW_MIN_BITS, 3, 0, -1  # where the latest piece begins; -1 before the first
-    while True:
-        if width < widest and alphabet + len(table) >= 1 << width:
-            start, read, width = _next_group(start, read, width), 0, width + 1
-        byte, bit = divmod(read * width, 8)
-        byte += start
-        if 8 * byte + bit + width > 8 * len(data):
-            return bytes(out)
-        code = int.from_bytes(data[byte : byte + 3], "little") >> bit & (1 << width) - 1
-        read += 1
-        if block_mode and code == LZW_CLEAR:
-            start, read, width = _next_group(start, read, width), 0, LZW_MIN_BITS
-            table, latest = [], -1
-            continue
-        known = alphabet + len(table)
-        begin = len(out)
-        if code < LZW_CLEAR:
-            out.append(code)
-        elif code < known:
-            first, length = table[code - alphabet]
-            out += out[first : first + length]
-        elif code == known and latest >= 0:
-            out += out[latest:]  # the one entry that is used before it is written
-            out.append(out[latest])
-        else:
-            raise DataFormatError(f"damaged .Z file: code {code} of {known} at byte {byte}. Download it again.")
-        if len(out) > max_bytes:
-            raise limits.LimitError(
-                f"unpacks to more than {max_bytes:,} bytes. If you trust it, raise the limit unpacked_bytes."
+def _decompress_z(data: bytes) -> bytes:
+    """Decompress a ``.Z`` file (the UCI repository has older files of this kind) with the gzip program."""
+    with tempfile.TemporaryFile() as packed:
+        packed.write(data)
+        packed.seek(0)
+        try:
+            process = subprocess.Popen(
+                ["gzip", "-dc"], stdin=packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
-        if latest >= 0 and known < 1 << widest:
-            table.append((latest, begin - latest + 1))
-        latest = begin
-
-
-def _next_group(start: int, read: int, width: int) -> int:
-    """Return where the group after ``read`` codes begins; eight codes of ``width`` bits fill ``width`` bytes."""
-    return start + (read + 7) // 8 * width
+        except FileNotFoundError:
+            raise DataFormatError("a .Z file needs the gzip program. Install it, or unpack the file first.") from None
+        with process:
+            try:
+                unpacked = read_all(process.stdout, len(data))
+            except BaseException:
+                process.kill()
+                raise
+    if process.returncode:
+        raise ValueError("gzip cannot decompress it")
+    return unpacked
 
 
 DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": lambda data: read_all(gzip.GzipFile(fileobj=io.BytesIO(data)), len(data)),
     ".bz2": lambda data: read_all(bz2.BZ2File(io.BytesIO(data)), len(data)),
-    ".Z": lambda data: decompress_lzw(data, limits.current().unpacked(len(data))),
+    ".Z": _decompress_z,
 }
 """Decompressors by suffix, bounded by the limits."""
 
