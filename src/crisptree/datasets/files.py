@@ -101,9 +101,7 @@ def _decompress_z(data: bytes) -> bytes:
         packed.write(data)
         packed.seek(0)
         try:
-            process = subprocess.Popen(
-                ["gzip", "-dc"], stdin=packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
+            process = subprocess.Popen(["gzip", "-dc"], stdin=packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         except FileNotFoundError:
             raise DataFormatError("a .Z file needs the gzip program. Install it, or unpack the file first.") from None
         with process:

@@ -61,8 +61,14 @@ BLOCK_BYTES_PER_HEADER_BYTE = 16
 UNSUPPORTED_ENCODINGS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7"}
 """Encodings of names and of programs, in which a comma need not be a comma."""
 
-CONTEXT_BYTES = 12
-"""How many bytes are shown on either side of one that is no text."""
+MAX_UTF8_BYTES = 4
+"""Bytes of a character in UTF-8."""
+
+INVALID_TEXT = re.compile(".{0,12}[\udc80-\udcff\ufffd].{0,12}")
+"""What cannot be decoded, and the characters around it."""
+
+UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
+"""How UTF-16 begins where it is read as UTF-8."""
 
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 """What begins a cell that spreadsheets compute instead of showing it."""
@@ -221,15 +227,17 @@ class TextFile(TableFile):
     encoding: str | None = None
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
-        """Open the text as decompressed UTF-8 bytes, which may not become more than the limits allow."""
+    def opened(self, *, transcode: bool = True) -> Iterator[Any]:
+        """Open the text as decompressed bytes, by default in UTF-8, which may not become more than the limits allow."""
         decompress, size = DECOMPRESSORS.get(self.path.suffix.lower()), checked_size(self.path)
         try:
             with self.path.open("rb") as self.raw:
                 text: Any = self.raw
                 if decompress is not None:
                     text = io.BufferedReader(Bounded(decompress(self.raw), size), CHUNK_BYTES)
-                yield text if self.encoding is None else io.BufferedReader(Utf8Stream(text, self.encoding), CHUNK_BYTES)
+                if transcode and self.encoding is not None:
+                    text = io.BufferedReader(Utf8Stream(text, self.encoding), CHUNK_BYTES)
+                yield text
         finally:
             self.raw = None
 
@@ -246,9 +254,8 @@ class DelimitedFile(TextFile):
         try:
             with self.opened() as file:
                 names = _read_header(file, path, delimiter)
-        except UnicodeDecodeError:
-            self._raise_encoding_error()
-            raise
+        except UnicodeError as error:
+            raise TableError(f"{path} {self._explain_encoding()}") from error
         others = [other for other in ";,\t|" if other in names[0]]
         if len(names) == 1 and others:
             raise TableError(
@@ -268,17 +275,31 @@ class DelimitedFile(TextFile):
         try:
             with self.opened() as file:
                 yield from arrow_csv.open_csv(file, read, parse, convert)
-        except pa.ArrowInvalid as error:
-            if "UTF8" in str(error):
-                self._raise_encoding_error()
-            raise TableError(f"{self.path} {_explain_csv_error(str(error))}") from error
+        except (pa.ArrowInvalid, UnicodeError) as error:
+            is_encoding = isinstance(error, UnicodeError) or "UTF8" in str(error)
+            reason = self._explain_encoding() if is_encoding else _explain_csv_error(str(error))
+            raise TableError(f"{self.path} {reason}") from error
 
-    def _raise_encoding_error(self) -> None:
-        """Raise the error that names the line; Arrow names none, and most tables need not be decoded twice."""
-        with self.opened() as file:
-            text = Utf8Stream(file, "utf-8")
-            while text.read(CSV_BLOCK_BYTES):
-                pass
+    def _explain_encoding(self) -> str:
+        """Name the first line that is not text in the encoding; Arrow names none."""
+        encoding, n_lines = self.encoding or "utf-8", 1
+        with self.opened(transcode=False) as file:
+            text = io.TextIOWrapper(
+                file, encoding, errors="replace" if self.encoding else "surrogateescape", newline="\n"
+            )
+            while line := text.readline(CSV_BLOCK_BYTES):
+                if bad := INVALID_TEXT.search(line):
+                    break
+                n_lines += line.endswith("\n")
+        problem = f"line {n_lines} must be text in {self.encoding or 'UTF-8'}; it is not"
+        if self.encoding is not None or not bad:
+            return f"{problem}. Name the encoding that the file was saved in, for example with `encoding='utf-8'`."
+        if line.startswith(UTF16_MARKS):
+            return "must be text in UTF-8; it begins as text in utf-16 does. Say `encoding='utf-16'`."
+        shown = bad[0].encode("utf-8", "surrogateescape").decode("cp1252", "replace")
+        return (
+            f"{problem}. If {shown!r} is what it should say there, say `encoding='cp1252'`; or save the file as UTF-8."
+        )
 
 
 def _read_header(file: Any, path: Path, delimiter: str) -> list[str]:
@@ -330,44 +351,18 @@ def resolve_encoding(name: str) -> str:
 
 
 class Utf8Stream(io.RawIOBase):
-    """Transcode a stream of bytes in some encoding to UTF-8; invalid text is refused with its line."""
+    """Transcode a stream of bytes in some encoding to UTF-8."""
 
     def __init__(self, stream: Any, encoding: str) -> None:
-        self.stream, self.encoding = stream, encoding
-        self.decoder = codecs.getincrementaldecoder(encoding)()
-        self.waiting, self.n_lines, self.ended = memoryview(b""), 0, False
+        self.text = io.TextIOWrapper(stream, encoding, newline="")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while not self.waiting and not self.ended:
-            data = self.stream.read(min(len(buffer), CHUNK_BYTES))
-            self.ended = not data
-            try:
-                text = self.decoder.decode(data, final=self.ended)
-                self.waiting = memoryview(text.encode())
-            except UnicodeError as error:
-                raise TableError(self._explain(error, data)) from error
-            self.n_lines += text.count("\n")
-        n_bytes = min(len(buffer), len(self.waiting))
-        buffer[:n_bytes], self.waiting = self.waiting[:n_bytes], self.waiting[n_bytes:]
-        return n_bytes
-
-    def _explain(self, error: UnicodeError, data: bytes) -> str:
-        name = "UTF-8" if self.encoding == "utf-8" else self.encoding
-        data, start = (error.object, error.start) if isinstance(error, UnicodeDecodeError) else (data, 0)
-        line = self.n_lines + data[:start].decode(self.encoding, "replace").count("\n") + 1
-        problem = f"line {line} must be text in {name}; it is not"
-        if name != "UTF-8":
-            return f"{problem}. Name the encoding that the file was saved in, for example with `encoding='utf-8'`."
-        if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return "must be text in UTF-8; it begins as text in utf-16 does. Say `encoding='utf-16'`."
-        around = data[max(0, start - CONTEXT_BYTES) : start + CONTEXT_BYTES].splitlines()
-        shown = next(part for part in around if data[start : start + 1] in part).decode("cp1252", "replace")
-        return (
-            f"{problem}. If {shown!r} is what it should say there, say `encoding='cp1252'`; or save the file as UTF-8."
-        )
+        data = self.text.read(max(1, len(buffer) // MAX_UTF8_BYTES)).encode()
+        buffer[: len(data)] = data
+        return len(data)
 
 
 class ParquetFile(TableFile):
