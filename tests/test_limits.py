@@ -204,12 +204,11 @@ def test_a_packed_table_that_unpacks_to_much_is_left_where_the_limit_is(tmp_path
 
 def test_a_line_without_end_is_left_where_the_limit_is(tmp_path):
     (tmp_path / "x.csv").write_bytes(b"a" * 4 * MEGABYTE)
-    (tmp_path / "x.libsvm").write_bytes(b"1 " + b"1:1 " * MEGABYTE)
-    with limits.changed(line_bytes=MEGABYTE):
-        with pytest.raises(TableError, match=r"x\.csv begins with a line of more than 1,048,576 bytes"):
-            open_table(tmp_path / "x.csv")
-        with pytest.raises(TableError, match=r"x\.libsvm has a line of [\d,]+ bytes"):
-            open_table(tmp_path / "x.libsvm")
+    with (
+        limits.changed(line_bytes=MEGABYTE),
+        pytest.raises(TableError, match=r"x\.csv begins with a line of more than 1,048,576 bytes"),
+    ):
+        open_table(tmp_path / "x.csv")
 
 
 def test_a_parquet_that_claims_many_rows_is_refused(tmp_path):

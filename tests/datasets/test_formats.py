@@ -7,7 +7,7 @@ import pytest
 
 from crisptree.datasets import DataFormatError
 from crisptree.datasets.files import find_numbered_files, read_bytes, read_compact, read_stack
-from crisptree.datasets.loaders import read_idx, read_libsvm
+from crisptree.datasets.loaders import read_idx, read_libsvm_file
 from tests.datasets.writers import compress, write_idx, write_libsvm
 
 
@@ -70,7 +70,7 @@ def test_a_file_of_unix_compress_is_unpacked_by_gzip_and_without_it_refused(tmp_
 def test_libsvm_text_gives_dense_rows(tmp_path, name, pair):
     X = np.array([[0, 0.5, 0], [1, 0, 0.25], [0, 0, 0]])
     write_libsvm(tmp_path / name, X, [2, 0, 1], pair)
-    rows, labels = read_libsvm(tmp_path / name, 3)
+    rows, labels = read_libsvm_file(tmp_path / name, 3)
     assert np.array_equal(rows, X)
     assert rows.dtype == np.float32
     assert labels.tolist() == [2, 0, 1]
@@ -82,7 +82,7 @@ def test_libsvm_text_gives_dense_rows(tmp_path, name, pair):
 def test_libsvm_text_that_is_wrong_is_refused_by_its_name(tmp_path, text):
     (tmp_path / "rows.t").write_bytes(text)
     with pytest.raises(DataFormatError, match=r"rows\.t"):
-        read_libsvm(tmp_path / "rows.t", 3)
+        read_libsvm_file(tmp_path / "rows.t", 3)
 
 
 def test_a_compact_file_must_hold_the_arrays_that_are_asked_for(tmp_path):

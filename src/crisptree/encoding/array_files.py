@@ -5,12 +5,9 @@ No Python object is ever unpickled, and no array is read before it is known how 
 
 from __future__ import annotations
 
-import io
 import math
-import re
 import zipfile
-from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +17,6 @@ from crisptree import limits
 from crisptree.files import StrPath, checked_size
 
 NPY_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-
-BYTES_PER_BATCH = 2**20
-DENSE_VALUES_PER_BATCH, MIN_DENSE_ROWS = 2**20, 64
-"""How much is made dense at a time. A column of a few values takes hundreds of bytes beside them in a table."""
-
-_SPACES = re.compile(rb"[ \t]*:[ \t]+")
 
 
 def read_npz(path: StrPath) -> dict[str, npt.NDArray[Any]]:
@@ -65,36 +56,8 @@ def _read_claimed_bytes(stream: Any, name: str) -> int:
     return max(1, dtype.itemsize) * math.prod(max(1, side) for side in shape)
 
 
-class LibsvmBatch(NamedTuple):
-    """Rows of a LIBSVM file: the first word of every line, and the values as a sparse CSR matrix."""
-
-    labels: list[str]
-    rows: Any
-
-    @property
-    def n_features(self) -> int:
-        """Return the largest index, 0 where no row has a value."""
-        return int(self.rows.indices.max(initial=-1)) + 1
-
-    def to_dense(self, n_features: int) -> npt.NDArray[np.float64]:
-        """Return the rows with their zeros.  (n, n_features)"""
-        self.rows.resize(len(self.labels), n_features)
-        return np.asarray(self.rows.toarray())
-
-    def split(self, n_features: int) -> Iterator[LibsvmBatch]:
-        """Split wide rows into smaller batches: a short text may stand for very many values."""
-        step = max(MIN_DENSE_ROWS, DENSE_VALUES_PER_BATCH // max(1, n_features))
-        for start in range(0, len(self.labels), step):
-            rows = slice(start, start + step)
-            yield LibsvmBatch(self.labels[rows], self.rows[rows])
-
-
-def read_libsvm_batches(file: IO[bytes]) -> Iterator[LibsvmBatch]:
-    r"""Read lines of a label and ``index:value`` pairs, about a megabyte of text at a time.
-
-    Indices count from 1 and zeros are left out; scikit-learn parses the pairs. Labels stay text, for they may be words.
-    The publisher's Protein files write ``63: .50``, with a space that scikit-learn does not accept, and indices may
-    come in any order.
+def read_libsvm(file: IO[bytes]) -> tuple[Any, npt.NDArray[np.float64]]:
+    r"""Read lines of a label and ``index:value`` pairs, with ascending indices from 1, as a CSR matrix and labels.
 
     Raises
     ------
@@ -103,41 +66,19 @@ def read_libsvm_batches(file: IO[bytes]) -> Iterator[LibsvmBatch]:
 
     Examples
     --------
-    >>> (batch,) = read_libsvm_batches(io.BytesIO(b"yes 1: .50 3:1  # the first row\nno 2:7\n"))
-    >>> batch.labels, batch.to_dense(3).tolist()
-    (['yes', 'no'], [[0.5, 0.0, 1.0], [0.0, 7.0, 0.0]])
+    >>> import io
+    >>> rows, labels = read_libsvm(io.BytesIO(b"2 1:.50 3:1  # the first row\n1 2:7\n"))
+    >>> rows.toarray().tolist(), labels.tolist()
+    ([[0.5, 0.0, 1.0], [0.0, 7.0, 0.0]], [2.0, 1.0])
     """
-    n_rows = 0
-    current = limits.current()
-    while lines := file.readlines(BYTES_PER_BATCH):
-        length = max(map(len, lines))
-        current.check("line_bytes", length, f"has a line of {length:,} bytes")
-        words = (line.partition(b"#")[0].split(None, 1) for line in lines)
-        rows = [(row[0], _SPACES.sub(b":", row[1]) if len(row) > 1 else b"") for row in words if row]
-        if not rows:
-            continue
-        try:
-            yield LibsvmBatch([label.decode() for label, _ in rows], _parse_pairs([pairs for _, pairs in rows]))
-        except (ValueError, OverflowError) as error:
-            raise ValueError(
-                f"must hold lines such as '1 3:0.5 7:1', with indices from 1; between rows {n_rows + 1} and "
-                f"{n_rows + len(rows)} it does not ({error})."
-            ) from error
-        n_rows += len(rows)
-
-
-def _parse_pairs(rows: list[bytes]) -> Any:
     from sklearn.datasets import load_svmlight_file  # takes a second to import
 
-    def parse(rows: list[bytes]) -> Any:
-        if any(pairs.startswith(b"qid:") for pairs in rows):
-            raise ValueError("a pair must be index:value, there is no place for qid")
-        text = b"".join(b"0 %b\n" % pairs for pairs in rows)
-        return load_svmlight_file(io.BytesIO(text), dtype=np.float64, zero_based=False)[0]
-
     try:
-        return parse(rows)
-    except ValueError:  # scikit-learn accepts ascending indices only; anything else that is wrong stays so
-        return parse(
-            [b" ".join(sorted(pairs.split(), key=lambda pair: int(bytes(pair).split(b":")[0]))) for pairs in rows]
-        )
+        rows, labels = load_svmlight_file(file, dtype=np.float64, zero_based=False)
+    except limits.LimitError:
+        raise
+    except (ValueError, OverflowError) as error:
+        raise ValueError(
+            f"must hold lines such as '1 3:0.5 7:1', with ascending indices from 1; it does not ({error})."
+        ) from error
+    return rows, labels

@@ -29,13 +29,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from crisptree import limits
-from crisptree.encoding.array_files import (
-    DENSE_VALUES_PER_BATCH,
-    MIN_DENSE_ROWS,
-    LibsvmBatch,
-    read_libsvm_batches,
-    read_npz,
-)
+from crisptree.encoding.array_files import read_libsvm, read_npz
 from crisptree.encoding.column_values import (
     DEFAULT_FORMAT,
     NUMBER,
@@ -60,6 +54,9 @@ BLOCK_BYTES_PER_HEADER_BYTE = 16
 
 UNSUPPORTED_ENCODINGS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7"}
 """Encodings of names and of programs, in which a comma need not be a comma."""
+
+DENSE_VALUES_PER_BATCH, MIN_DENSE_ROWS = 2**20, 64
+"""How much of a matrix becomes columns at a time; each takes hundreds of bytes beside its values."""
 
 MAX_UTF8_BYTES = 4
 """Bytes of a character in UTF-8."""
@@ -220,33 +217,16 @@ def _rebatch(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
         yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
-class TextFile(TableFile):
-    """A table in a file of text, plain or compressed; ``encoding`` is None for UTF-8."""
+def _decompress(path: Path, file: IO[bytes]) -> Any:
+    """Return a stream of the file's text, which may not become more than the limits allow."""
+    decompress, size = DECOMPRESSORS.get(path.suffix.lower()), checked_size(path)
+    return file if decompress is None else io.BufferedReader(Bounded(decompress(file), size), CHUNK_BYTES)
+
+
+class DelimitedFile(TableFile):
+    """A text file, plain or compressed, with a header and a value per column in every line."""
 
     raw: IO[bytes] | None = None
-    encoding: str | None = None
-
-    @contextmanager
-    def opened(self, *, transcode: bool = True) -> Iterator[Any]:
-        """Open the text as decompressed bytes, by default in UTF-8, which may not become more than the limits allow."""
-        decompress, size = DECOMPRESSORS.get(self.path.suffix.lower()), checked_size(self.path)
-        try:
-            with self.path.open("rb") as self.raw:
-                text: Any = self.raw
-                if decompress is not None:
-                    text = io.BufferedReader(Bounded(decompress(self.raw), size), CHUNK_BYTES)
-                if transcode and self.encoding is not None:
-                    text = io.BufferedReader(Utf8Stream(text, self.encoding), CHUNK_BYTES)
-                yield text
-        finally:
-            self.raw = None
-
-    def fraction_read(self) -> float | None:
-        return min(1.0, self.raw.tell() / max(1, self.path.stat().st_size)) if self.raw else None
-
-
-class DelimitedFile(TextFile):
-    """A text file with a header and a value per column in every line."""
 
     def __init__(self, path: Path, delimiter: str, encoding: str | None = None) -> None:
         self.path, self.delimiter = path, delimiter
@@ -265,6 +245,21 @@ class DelimitedFile(TextFile):
         header_bytes = sum(len(name.encode()) + 1 for name in names)
         self.block_bytes = max(CSV_BLOCK_BYTES, BLOCK_BYTES_PER_HEADER_BYTE * header_bytes)
         super().__init__(path, names)
+
+    @contextmanager
+    def opened(self, *, transcode: bool = True) -> Iterator[Any]:
+        """Open the text as decompressed bytes, by default in UTF-8."""
+        try:
+            with self.path.open("rb") as self.raw:
+                text = _decompress(self.path, self.raw)
+                if transcode and self.encoding is not None:
+                    text = io.BufferedReader(Utf8Stream(text, self.encoding), CHUNK_BYTES)
+                yield text
+        finally:
+            self.raw = None
+
+    def fraction_read(self) -> float | None:
+        return min(1.0, self.raw.tell() / max(1, self.path.stat().st_size)) if self.raw else None
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         read = arrow_csv.ReadOptions(block_size=self.block_bytes, use_threads=False)
@@ -387,7 +382,30 @@ class ParquetFile(TableFile):
         return self.n_read / max(1, self.n_rows)
 
 
-class NpzFile(TableFile):
+class MatrixFile(TableFile):
+    """A matrix, dense or sparse, whose columns have no names, and ``single``: arrays of a value per row, by name."""
+
+    def __init__(self, path: Path, X: Any, single: dict[str, npt.NDArray[Any]]) -> None:
+        self.X, self.single, self.matrix = X, single, X.shape[1]
+        self.target = "y" if "y" in single else None
+        super().__init__(path, [*(f"x{number}" for number in range(self.matrix)), *single])
+
+    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        indices = {name: index for index, name in enumerate(self.names[: self.matrix])}
+        step = max(MIN_DENSE_ROWS, DENSE_VALUES_PER_BATCH // max(1, self.matrix))
+        n_rows = self.X.shape[0]
+        for start in range(0, n_rows, step):
+            rows = slice(start, min(start + step, n_rows))
+            X = self.X[rows]
+            X = X.toarray(order="F") if hasattr(X, "toarray") else X
+            parts = [X[:, indices[name]] if name in indices else self.single[name][rows] for name in columns]
+            yield pa.RecordBatch.from_arrays([pa.array(np.ascontiguousarray(part)) for part in parts], names=columns)
+
+    def fraction_read(self) -> float | None:
+        return self.n_read / max(1, self.X.shape[0])
+
+
+class NpzFile(MatrixFile):
     """A .npz with a matrix X (or the only array of two or more dimensions) and arrays with a value per row, such as y.
 
     A .npz is read whole: its arrays lie one after the other, not row by row.
@@ -397,24 +415,13 @@ class NpzFile(TableFile):
         self.arrays = read_npz(path)
         X = _find_matrix(self.arrays, path)
         check_columns(math.prod(X.shape[1:]))
-        self.X = X.reshape(len(X), math.prod(X.shape[1:]))
-        self.single = {
+        self.image_shape = X.shape[1:] if X.ndim > 2 else None
+        single = {
             name: array
             for name, array in self.arrays.items()
             if array.ndim == 1 and len(array) == len(X) and array.dtype.kind in "biufU"
         }
-        self.matrix = self.X.shape[1]
-        self.target = "y" if "y" in self.single else None
-        self.image_shape = X.shape[1:] if X.ndim > 2 else None
-        super().__init__(path, [*(f"x{number}" for number in range(self.matrix)), *self.single])
-
-    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        indices = {name: index for index, name in enumerate(self.names[: self.matrix])}
-        step = max(MIN_DENSE_ROWS, DENSE_VALUES_PER_BATCH // max(1, len(columns)))
-        for start in range(0, len(self.X), step):
-            rows = slice(start, start + step)
-            parts = [self.X[rows, indices[name]] if name in indices else self.single[name][rows] for name in columns]
-            yield pa.RecordBatch.from_arrays([pa.array(np.ascontiguousarray(part)) for part in parts], names=columns)
+        super().__init__(path, X.reshape(len(X), math.prod(X.shape[1:])), single)
 
     def column(self, name: str, option: str) -> str:
         if name in self.arrays and name not in self.names:
@@ -424,9 +431,6 @@ class NpzFile(TableFile):
                 f"{len(self.X):,} rows; it has the shape {array.shape} and the type {array.dtype}."
             )
         return super().column(name, option)
-
-    def fraction_read(self) -> float | None:
-        return self.n_read / max(1, len(self.X))
 
 
 def _find_matrix(arrays: dict[str, npt.NDArray[Any]], path: Path) -> npt.NDArray[Any]:
@@ -440,46 +444,29 @@ def _find_matrix(arrays: dict[str, npt.NDArray[Any]], path: Path) -> npt.NDArray
     )
 
 
-class LibsvmFile(TextFile):
-    """Lines of a label and ``index:value`` pairs, indices from 1, zeros left out; plain or compressed."""
+class LibsvmFile(MatrixFile):
+    """Lines of a label and ``index:value`` pairs, plain or compressed, read whole as a sparse matrix."""
 
     def __init__(self, path: Path, n_features: int | None) -> None:
-        self.path, self.size = path, checked_size(path)
-        if n_features is None:
-            n_features = self._count_features()
-            if n_features == 0:
-                raise TableError(f"{path} must hold lines such as '1 3:0.5 7:1'; it has no features.")
-        self.matrix, self.target = n_features, "y"
-        super().__init__(path, [*(f"x{number}" for number in range(n_features)), "y"])
-
-    def _count_features(self) -> int:
-        """Return the largest index, as long as rows of so many columns are no more than the file may become."""
-        n_rows = n_features = 0
-        for batch in self._sparse_batches():
-            n_rows, n_features = n_rows + len(batch.labels), max(n_features, batch.n_features)
-            check_columns(n_features)
-            claims = f"stands for {n_rows:,} rows × {n_features:,} columns"
-            limits.current().check_unpacked(4 * n_rows * n_features, self.size, claims)
-        return n_features
-
-    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        for batch in self._sparse_batches():
-            if batch.n_features > self.matrix:
-                wide = f"it has a feature {batch.n_features}"
-                raise TableError(f"{self.path} must have {self.matrix} features at most, as in training; {wide}.")
-            for part in batch.split(self.matrix):
-                rows = np.asfortranarray(part.to_dense(self.matrix))
-                arrays = [pa.array(part.labels if name == "y" else rows[:, int(name[1:])]) for name in columns]
-                yield pa.RecordBatch.from_arrays(arrays, names=columns)
-
-    def _sparse_batches(self) -> Iterator[LibsvmBatch]:
-        try:
-            with self.opened() as file:
-                yield from read_libsvm_batches(file)
-        except (TableError, limits.LimitError):
-            raise
-        except ValueError as error:
-            raise TableError(f"{self.path} {error}") from error
+        with path.open("rb") as file:
+            try:
+                X, y = read_libsvm(_decompress(path, file))
+            except limits.LimitError:
+                raise
+            except ValueError as error:
+                raise TableError(f"{path} {error}") from error
+        n_rows, width = X.shape[0], int(X.indices.max(initial=-1)) + 1
+        check_columns(width)
+        if n_features is None and width == 0:
+            raise TableError(f"{path} must hold lines such as '1 3:0.5 7:1'; it has no features.")
+        if n_features is not None and width > n_features:
+            raise TableError(
+                f"{path} must have {n_features} features at most, as in training; it has a feature {width}."
+            )
+        X.resize(n_rows, n_features or width)
+        claims = f"stands for {n_rows:,} rows × {X.shape[1]:,} columns"
+        limits.current().check_unpacked(4 * n_rows * X.shape[1], checked_size(path), claims)
+        super().__init__(path, X, {"y": y})
 
 
 Columns = dict[str, Any]
