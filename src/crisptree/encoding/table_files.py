@@ -24,7 +24,6 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
@@ -32,7 +31,6 @@ from crisptree import limits
 from crisptree.encoding.array_files import read_libsvm, read_npz
 from crisptree.encoding.column_values import (
     DEFAULT_FORMAT,
-    NUMBER,
     NumberFormat,
     TableError,
     check_unique_names,
@@ -66,9 +64,6 @@ INVALID_TEXT = re.compile(".{0,12}[\udc80-\udcff\ufffd].{0,12}")
 
 UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 """How UTF-16 begins where it is read as UTF-8."""
-
-FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
-"""What begins a cell that spreadsheets compute instead of showing it."""
 
 
 def open_table(
@@ -469,124 +464,51 @@ class LibsvmFile(MatrixFile):
         super().__init__(path, X, {"y": y})
 
 
-Columns = dict[str, Any]
+OUTPUT_SUFFIXES = (*DELIMITERS, ".parquet", ".npz")
 
 
-class TableWriter(ABC):
+class TableWriter:
     """Write batches of a table, all with the same columns; ``close`` ends the file but leaves the handle open.
 
-    With ``guard``, text that a spreadsheet would take for a formula gets an apostrophe before it, in files of text.
+    The format is that of a suffix among ``OUTPUT_SUFFIXES``. The first batch defines the columns; in Parquet every
+    batch is a row group, and the arrays of a .npz are all kept in memory.
     """
 
-    def __init__(self, file: BinaryIO, guard: bool = False) -> None:
-        self.file, self.guard = file, guard
+    def __init__(self, file: BinaryIO, suffix: str) -> None:
+        self.file, self.suffix = file, suffix
+        self.writer: Any = None
+        self.batches: list[dict[str, npt.NDArray[Any]]] = []
 
-    @abstractmethod
-    def write(self, columns: Columns) -> None:
+    def write(self, columns: dict[str, Any]) -> None:
         """Add rows: NumPy or pyarrow arrays of one length by the names of the columns."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Write what is still to be written."""
-
-
-class ParquetWriter(TableWriter):
-    """Write Parquet, one row group per batch; the first batch defines the columns."""
-
-    writer: Any = None
-
-    def create_writer(self, schema: pa.Schema) -> Any:
-        """Create the writer of pyarrow."""
-        return pq.ParquetWriter(self.file, schema)
-
-    def write(self, columns: Columns) -> None:
-        table = pa.table({name: as_arrow(values) for name, values in columns.items()})
-        if self.writer is None:
-            self.writer = self.create_writer(table.schema)
+        for name, values in columns.items():
+            if self.suffix != ".parquet" and isinstance(values, pa.Array) and pa.types.is_nested(values.type):
+                raise TableError(
+                    f"column {name!r} holds values of type {values.type}, which only a .parquet can keep. Write one, "
+                    "or do without this column."
+                )
+        if self.suffix == ".npz":
+            self.batches.append({name: _to_array(values) for name, values in columns.items()})
+            return
+        table = pa.table(columns)
+        if self.writer is None and self.suffix == ".parquet":
+            self.writer = pq.ParquetWriter(self.file, table.schema)
+        elif self.writer is None:
+            options = arrow_csv.WriteOptions(delimiter=DELIMITERS[self.suffix])
+            self.writer = arrow_csv.CSVWriter(self.file, table.schema, write_options=options)
         self.writer.write_table(table)
 
     def close(self) -> None:
+        """Write what is still to be written."""
         if self.writer is not None:
             self.writer.close()
-
-
-class DelimitedWriter(ParquetWriter):
-    """Write text with a header."""
-
-    delimiter = ","
-
-    def create_writer(self, schema: pa.Schema) -> Any:
-        return arrow_csv.CSVWriter(self.file, schema, write_options=arrow_csv.WriteOptions(delimiter=self.delimiter))
-
-    def write(self, columns: Columns) -> None:
-        _check_flat(columns)
-        if self.guard:
-            columns = {_guard_text(name): _guard_values(values) for name, values in columns.items()}
-        super().write(columns)
-
-
-class TabWriter(DelimitedWriter):
-    """Write text with tabs."""
-
-    delimiter = "\t"
-
-
-class NpzWriter(TableWriter):
-    """Write arrays by name; they are all kept in memory."""
-
-    def __init__(self, file: BinaryIO, guard: bool = False) -> None:
-        super().__init__(file, guard)
-        self.batches: list[dict[str, npt.NDArray[Any]]] = []
-
-    def write(self, columns: Columns) -> None:
-        _check_flat(columns)
-        self.batches.append({name: _to_array(values) for name, values in columns.items()})
-
-    def close(self) -> None:
+        if self.suffix != ".npz":
+            return
         with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
             for name in self.batches[0]:
                 # With a fixed date, so that the same columns give the same bytes.
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.concatenate([batch[name] for batch in self.batches]))
-
-
-WRITERS: dict[str, type[TableWriter]] = {
-    ".csv": DelimitedWriter,
-    ".tsv": TabWriter,
-    ".parquet": ParquetWriter,
-    ".npz": NpzWriter,
-}
-
-
-def as_arrow(values: Any) -> pa.Array:
-    """Convert a NumPy array; arrays of pyarrow are returned as they are."""
-    return values if isinstance(values, pa.Array) else pa.array(values)
-
-
-def _guard_text(text: str) -> str:
-    return "'" + text if text.startswith(FORMULA_PREFIXES) else text
-
-
-def _guard_values(values: Any) -> Any:
-    """Put an apostrophe before text that begins like a formula; numbers are none, even where a sign begins them."""
-    array = as_arrow(values)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-        return array
-    begins = pc.match_substring_regex(array, f"^[{re.escape(''.join(FORMULA_PREFIXES))}]")
-    runs = pc.and_(begins, pc.invert(pc.match_substring_regex(array, NUMBER)))
-    return pc.if_else(runs, pc.binary_join_element_wise("'", array, ""), array)
-
-
-def _check_flat(columns: Columns) -> None:
-    """Check that every field is one plain value, as text and arrays need it."""
-    for name, values in columns.items():
-        if isinstance(values, pa.Array) and pa.types.is_nested(values.type):
-            raise TableError(
-                f"column {name!r} holds values of type {values.type}, which only a .parquet can keep. Write one, or do "
-                "without this column."
-            )
 
 
 def _to_array(values: Any) -> npt.NDArray[Any]:
