@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crisptree.datasets import DataFormatError
-from crisptree.datasets.files import find_numbered_files, read_bytes, read_compact, read_stack
+from crisptree.datasets.files import read_bytes, read_compact, read_stack
 from crisptree.datasets.loaders import read_idx, read_libsvm_file
 from tests.datasets.writers import compress, write_idx, write_libsvm
 
@@ -106,11 +106,7 @@ def test_a_compact_file_cannot_run_code(tmp_path):
 
 
 def read_tif(data, shown):
-    return read_stack([io.BytesIO(data)], shown)
-
-
-def read_png_folder(folder):
-    return read_stack(find_numbered_files(folder), str(folder))
+    return read_stack(io.BytesIO(data), shown)
 
 
 class TestStacks:
@@ -135,14 +131,6 @@ class TestStacks:
         page = np.array([[True, False], [False, True]])
         assert np.array_equal(read_tif(self.tif(pillow, [page]), "a.tif"), [np.where(page, 255, 0)])
 
-    def test_pngs_are_ordered_by_number(self, pillow, stack, tmp_path):
-        for number, page in enumerate(stack):
-            pillow.fromarray(page).save(tmp_path / f"{number}.png")
-        assert np.array_equal(read_png_folder(tmp_path), stack)
-        (tmp_path / "3.png").unlink()
-        with pytest.raises(DataFormatError, match="number 3 is missing"):
-            read_png_folder(tmp_path)
-
     def test_other_files_are_refused(self, pillow, stack, tmp_path):
         with pytest.raises(DataFormatError, match=r"a\.tif is damaged"):
             read_tif(b"no picture", "a.tif")
@@ -150,11 +138,6 @@ class TestStacks:
             read_tif(self.tif(pillow, stack)[:700], "a.tif")
         with pytest.raises(DataFormatError, match="must hold grey images of 8 bits"):
             read_tif(self.tif(pillow, np.zeros((1, 4, 4, 3), np.uint8)), "a.tif")
-        with pytest.raises(DataFormatError, match="several or none"):
-            read_png_folder(tmp_path)
-        (tmp_path / "slice.png").write_bytes(b"")
-        with pytest.raises(DataFormatError, match="must have a number"):
-            read_png_folder(tmp_path)
 
     def test_without_pillow_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, "PIL", None)

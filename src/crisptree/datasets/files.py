@@ -11,7 +11,7 @@ import tempfile
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -21,8 +21,7 @@ import numpy.typing as npt
 
 from crisptree import limits
 from crisptree.datasets.catalog import DataFormatError
-from crisptree.encoding.array_files import read_npz
-from crisptree.files import checked_size, read_all, read_file, reading
+from crisptree.files import checked_size, read_all, read_file, read_npz, reading
 
 DOWNLOAD_AGAIN = " Download it again."
 
@@ -157,29 +156,14 @@ def read_images(path: Path, *, labels: bool = False, floats: bool = False) -> li
     return images
 
 
-def read_stack(files: Sequence[Path | io.BytesIO], shown: str) -> npt.NDArray[np.uint8]:
-    """Read all pages of files as one array of grey values, (n, height, width); ``shown`` names it in errors."""
-    pages = [page for file in files for page in _read_pages(file, str(file) if isinstance(file, Path) else shown)]
+def read_stack(file: Path | io.BytesIO, shown: str) -> npt.NDArray[np.uint8]:
+    """Read all pages of a file as one array of grey values, (n, height, width); ``shown`` names it in errors."""
+    pages = _read_pages(file, shown)
     if any(page.dtype != np.uint8 or page.ndim != 2 for page in pages):
         raise DataFormatError(f"{shown} must hold grey images of 8 bits; it holds others.")
     if len({page.shape for page in pages}) != 1:
         raise DataFormatError(f"{shown} must hold images of one size; got {len(pages)} images of several or none.")
     return np.stack(pages)
-
-
-def find_numbered_files(folder: Path) -> list[Path]:
-    """Return the ``.png`` of a folder sorted by the last number in their names, none of which may be missing."""
-    numbered = {}
-    for path in folder.glob("*.png"):
-        numbers = re.findall(r"\d+", path.stem)
-        if not numbers or int(numbers[-1]) in numbered:
-            raise DataFormatError(f"{path} must have a number of its own in its name: the index of its slice.")
-        numbered[int(numbers[-1])] = path
-    order = sorted(numbered)
-    gaps = sorted(set(range(order[0], order[-1])) - set(order)) if order else []
-    if gaps:
-        raise DataFormatError(f"{folder} must hold all slices of a stack; number {gaps[0]} is missing.")
-    return [numbered[number] for number in order]
 
 
 def write_png(path: Path, array: npt.NDArray[Any]) -> None:

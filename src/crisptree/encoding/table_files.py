@@ -28,7 +28,6 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from crisptree import limits
-from crisptree.encoding.array_files import read_libsvm, read_npz
 from crisptree.encoding.column_values import (
     DEFAULT_FORMAT,
     NumberFormat,
@@ -38,7 +37,7 @@ from crisptree.encoding.column_values import (
     suggest_name,
 )
 from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, compute_batch_rows
-from crisptree.files import CHUNK_BYTES, Bounded, checked_size, reading
+from crisptree.files import CHUNK_BYTES, Bounded, checked_size, read_libsvm, read_npz, reading
 
 DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
