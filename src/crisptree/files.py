@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import errno
+import gzip
 import hashlib
 import io
+import lzma
 import math
 import os
 import secrets
@@ -12,7 +15,7 @@ import stat
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
@@ -25,6 +28,9 @@ from numpy.lib import format as npy
 from crisptree import limits
 
 CHUNK_BYTES = 2**20
+
+DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+"""Functions that open a compressed stream, by the suffix of its file."""
 
 NPY_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 

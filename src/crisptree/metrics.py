@@ -121,7 +121,8 @@ def flatten_pixels(
     0.667
     """
     several = _is_list(y_true) or _is_list(y_pred)
-    one, other = ([np.asarray(image) for image in (images if several else [images])] for images in (y_true, y_pred))
+    pair: tuple[Any, Any] = (y_true, y_pred)
+    one, other = ([np.asarray(image) for image in (images if several else [images])] for images in pair)
     shapes, others = ([image.shape for image in images] for images in (one, other))
     if shapes != others:
         raise ValueError(f"both must have the same shapes; got {shapes[:4]} and {others[:4]}.")

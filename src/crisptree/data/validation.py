@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from crisptree.encoding.column_values import (
     check_unique_names,
     extract_values,
     listed,
+    suggest_name,
 )
 from crisptree.encoding.containers import (
     as_table,
@@ -539,10 +539,7 @@ def _index(parameter: str, column: Any, names: list[Any], n_features: int) -> in
             f"`{parameter}` must give the numbers of columns where X has no names; got {column!r}. Fit a DataFrame, or "
             f"write 0 to {n_features - 1}. In a Pipeline, names come through with set_output(transform='pandas')."
         )
-    close = difflib.get_close_matches(column, names, 1) if are_texts else []
-    hint = (
-        f" Did you mean {close[0]!r}?"
-        if close
-        else f" They are {', '.join(map(repr, names[:8]))}" + (", …" if len(names) > 8 else ".")
+    hint = (suggest_name(column, names) if are_texts else "") or (
+        f" They are {', '.join(map(repr, names[:8]))}{', …' if len(names) > 8 else '.'}"
     )
     raise ValueError(f"`{parameter}` must name columns of X; got {column!r}.{hint}")

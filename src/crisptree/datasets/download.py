@@ -164,8 +164,11 @@ def _download(sink: Sink, folder: Path) -> None:
     try:
         pooch.HTTPDownloader(progressbar=sink, chunk_size=CHUNK_BYTES, timeout=TIMEOUT, **options)(sink.url, sink, None)
     except HTTPError as error:
-        status, reason = error.response.status_code, sanitize(str(error.response.reason))[:200]
-        raise DownloadError(f"the server answered {status} ({reason}) for {sink.url}. {by_hand}") from error
+        response: Any = error.response
+        reason = sanitize(str(response.reason))[:200]
+        raise DownloadError(
+            f"the server answered {response.status_code} ({reason}) for {sink.url}. {by_hand}"
+        ) from error
     except (RequestException, ValueError) as error:
         reason = sanitize(str(error))[:200]
         if responses:

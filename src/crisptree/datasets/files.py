@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
 import re
 import subprocess
@@ -11,7 +9,6 @@ import tempfile
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -21,7 +18,7 @@ import numpy.typing as npt
 
 from crisptree import limits
 from crisptree.datasets.catalog import DataFormatError
-from crisptree.files import checked_size, read_all, read_file, read_npz, reading
+from crisptree.files import DECOMPRESSORS, checked_size, read_all, read_file, read_npz, reading
 
 DOWNLOAD_AGAIN = " Download it again."
 
@@ -40,12 +37,12 @@ LABEL_MODES = ("1", "L", "P", "I", "I;16", "I;16B")
 def read_bytes(path: Path, member: str | None = None) -> bytes:
     """Read a file and decompress it.
 
-    It may end in .gz, .bz2, .Z or .zip. ``member`` names a file of a .zip; its folder does not matter, and it may
+    It may end in .gz, .bz2, .xz, .Z or .zip. ``member`` names a file of a .zip; its folder does not matter, and it may
     itself be compressed.
 
     Examples
     --------
-    >>> import tempfile
+    >>> import gzip, tempfile
     >>> path = Path(tempfile.mkdtemp()) / "rows.txt.gz"
     >>> _ = path.write_bytes(gzip.compress(b"1 2 3"))
     >>> read_bytes(path)
@@ -56,7 +53,7 @@ def read_bytes(path: Path, member: str | None = None) -> bytes:
         data = read_file(path)
         if ending == ".zip":
             return _from_zip(data, member, path)
-        return DECOMPRESSORS[ending](data) if ending in DECOMPRESSORS else data
+        return _decompress(data, ending)
 
 
 def _from_zip(data: bytes, member: str | None, path: Path) -> bytes:
@@ -64,13 +61,13 @@ def _from_zip(data: bytes, member: str | None, path: Path) -> bytes:
         raise ValueError("name the member that you want")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = archive.namelist()
-        for ending in ("", *DECOMPRESSORS):
+        for ending in ("", ".Z", *DECOMPRESSORS):
             for name in names:
                 if PurePosixPath(name).name == member + ending:
                     with reading(f"{name} in {path}", DataFormatError, f"{ending} file", DOWNLOAD_AGAIN):
                         with archive.open(name) as stream:
                             found = read_all(stream, len(data))
-                        return DECOMPRESSORS[ending](found) if ending else found
+                        return _decompress(found, ending)
     raise DataFormatError(f"{path}: there is no {member} in it, only {', '.join(names[:20]) or 'nothing'}")
 
 
@@ -114,12 +111,11 @@ def _decompress_z(data: bytes) -> bytes:
     return unpacked
 
 
-DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": lambda data: read_all(gzip.GzipFile(fileobj=io.BytesIO(data)), len(data)),
-    ".bz2": lambda data: read_all(bz2.BZ2File(io.BytesIO(data)), len(data)),
-    ".Z": _decompress_z,
-}
-"""Decompressors by suffix, bounded by the limits."""
+def _decompress(data: bytes, suffix: str) -> bytes:
+    """Decompress data within the limits; return it as it is if the suffix is not that of a compressed file."""
+    if suffix == ".Z":
+        return _decompress_z(data)
+    return read_all(DECOMPRESSORS[suffix](io.BytesIO(data)), len(data)) if suffix in DECOMPRESSORS else data
 
 
 class NamedImage(NamedTuple):

@@ -6,17 +6,14 @@ value of a text file is read as text; what it means is decided in one place, lat
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import csv
-import gzip
 import io
-import lzma
 import math
 import re
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -37,9 +34,8 @@ from crisptree.encoding.column_values import (
     suggest_name,
 )
 from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, compute_batch_rows
-from crisptree.files import CHUNK_BYTES, Bounded, checked_size, read_libsvm, read_npz, reading
+from crisptree.files import CHUNK_BYTES, DECOMPRESSORS, Bounded, checked_size, read_libsvm, read_npz, reading
 
-DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LIBSVM_SUFFIXES = (".libsvm", ".svm", ".txt")
 SUFFIXES = (*DELIMITERS, ".parquet", ".npz", *LIBSVM_SUFFIXES)
