@@ -50,7 +50,7 @@ def test_stdin_may_be_no_larger_than_a_file(shop, monkeypatch):
     monkeypatch.setenv("CRISPTREE_LIMIT_FILE_BYTES", "100000")
     answer = run("predict", shop.model, "-", stdin=b"age,income\n" + b"1,2\n" * 100_000)
     assert answer.code == 1
-    assert "error: stdin has more than" in answer.notes
+    assert "error: stdin has 400,011 bytes, more than the limit" in answer.notes
     assert "CRISPTREE_LIMIT_FILE_BYTES=" in answer.notes
     monkeypatch.setenv("CRISPTREE_LIMIT_UNPACKED_BYTES", "1000")
     bomb = gzip.compress(b"age,income,color,member\n" + b"0" * 1_000_000)

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
-from crisptree.data.raw_rows import MAX_FEATURES, SparseRows
+from crisptree.data.raw_rows import MAX_FEATURES, MAX_FLOAT32, SparseRows
 from crisptree.encoding.column_values import (
     ColumnValues,
     RefusedColumns,
@@ -42,8 +42,6 @@ from crisptree.targets.base import check_utf8, detach, rescale_weights
 
 Shape = tuple[int, ...]
 Singles = npt.NDArray[np.float32]
-
-MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, eq=False)

@@ -270,17 +270,15 @@ def _read_connect4(path: Path) -> list[npt.NDArray[Any]]:
     data = read_bytes(path, member="connect-4.data")
     if path.suffix == ".zip":
         check_content("connect4", data, path)  # the archive itself has no checksum that is known
-    text = data.decode("latin-1")
-    rows = [line.split(",") for line in text.splitlines() if line.strip()]
-    numbers = {word: number for words in (CELL_STATES, CONNECT4_CLASSES) for number, word in enumerate(words)}
-    for at, row in enumerate(rows):
+    rows = [line.split(",") for line in data.decode("latin-1").splitlines() if line.strip()]
+    for number, row in enumerate(rows, 1):
         if len(row) != N_CELLS + 1 or not set(row[:-1]) <= set(CELL_STATES) or row[-1] not in CONNECT4_CLASSES:
             raise DataFormatError(
-                f"a row of {path} must be {N_CELLS} times b, o or x and then win, loss or draw; row {at + 1} is "
+                f"a row of {path} must be {N_CELLS} times b, o or x and then win, loss or draw; row {number} is "
                 f"{','.join(row)[:100]!r}."
             )
-    table = np.array([[numbers[word] for word in row] for row in rows], dtype=np.int8).reshape(-1, N_CELLS + 1)
-    return [table[:, :-1], table[:, -1]]
+    table = np.array(rows, dtype=str).reshape(-1, N_CELLS + 1)
+    return [np.searchsorted(CELL_STATES, table[:, :-1]), np.searchsorted(CONNECT4_CLASSES, table[:, -1])]
 
 
 def load_sensit(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
