@@ -174,15 +174,6 @@ def is_sparse(X: Any) -> bool:
             raise ValueError(
                 f"X must be a sparse matrix whose indices fit its shape {matrix.shape}; {error}."
             ) from error
-    if hasattr(matrix, "tocoo") and matrix.dtype.kind == "f" and not np.isfinite(matrix.sum()):
-        entries = matrix.tocoo()
-        invalid = np.flatnonzero(~np.isfinite(entries.data))
-        if len(invalid):
-            row, column, value = (part[invalid[0]] for part in (entries.row, entries.col, entries.data))
-            raise ValueError(
-                f"X: sparse rows must hold finite numbers; row {row} has {value} in column {column}. Missing values "
-                "(NaN) are for dense rows; infinite ones must be corrected."
-            )
     return matrix is not None
 
 
