@@ -54,18 +54,18 @@ def test_escape_sequences_are_shown_and_not_sent(hostile, tmp_path, command):
         "plot": [model, "-o", tmp_path / f"{ESCAPE}.svg"],
         "missing": [tmp_path / f"{ESCAPE}.crisp"],
     }[name]
-    answer = run("inspect" if name == "missing" else name, *arguments, *more)
-    assert answer.code == (1 if name == "missing" else 0), answer.said
-    assert sends_nothing(answer.raw + answer.notes)
+    result = run("inspect" if name == "missing" else name, *arguments, *more)
+    assert result.exit_code == (1 if name == "missing" else 0), result.text
+    assert sends_nothing(result.stdout + result.stderr)
     if more:
-        assert HOSTILE[1] in json.dumps(json.loads(answer.raw), ensure_ascii=False), "and JSON says the same"
+        assert HOSTILE[1] in json.dumps(json.loads(result.stdout), ensure_ascii=False), "and JSON says the same"
 
 
 def test_a_terminal_is_shown_what_a_pipe_gets_as_it_is(hostile):
     pty = pytest.importorskip("pty", reason="Windows has no such terminals")
     table, model = hostile
     command = [sys.executable, "-m", "crisptree", "predict", str(model), str(table)]
-    assert "\x9b" in done("predict", model, table).raw
+    assert "\x9b" in done("predict", model, table).stdout
     terminal, end = pty.openpty()
     with subprocess.Popen(command, stdout=end, stderr=subprocess.DEVNULL):
         os.close(end)
