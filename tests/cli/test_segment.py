@@ -128,10 +128,8 @@ def test_images_are_normalised_one_by_one_on_demand(scans, tmp_path):
 
 
 def test_wrong_use_is_said(scans, tmp_path):
-    assert (
-        run("segment", "fit", scans / "images", scans / "labels", "-o", tmp_path / "m.crisp", "--scales", "a").exit_code
-        == 2
-    )
+    fit = ("segment", "fit", scans / "images", scans / "labels", "-o", tmp_path / "m.crisp")
+    assert run(*fit, "--scales", "a").exit_code == 2
     everything = (*fit, "--holdout", "3")
     assert "--holdout must leave at least one image" in run(*everything).stderr
     (tmp_path / "file").write_text("")
