@@ -111,7 +111,7 @@ LIBRARIES = {
         "report",
         "targets",
         "data/validation.py",
-        "encoding/array_files.py",
+        "files",
         "encoding/table_encoder.py",
         "cli/evaluation.py",
     },
