@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inspection.display import Markup, render_table
+from crisptree.inspection.display import Printable
 from crisptree.inspection.linear_splits import rank_features
 from crisptree.inspection.model_view import ModelView, view_model
 from crisptree.inspection.validation import check_integer
@@ -80,7 +79,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class Path(Printable):
     """The decision path of one row; ``print`` shows it as text.
 
     Parameters
@@ -131,21 +130,6 @@ class Path:
             lines.append(f"    {name}: {self._format_value(step.before)} -> {self._format_value(step.after)}")
         lines.append(f"leaf {self.leaf}: {self._prediction}")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """Return HTML for notebooks."""
-        rows = []
-        for step in self.steps:
-            turn = "right" if step.goes_right else "left"
-            pushes = [
-                f"{escape(p.name)} = {p.value:.4g} ({'→' if p.amount > 0 else '←'} {p.amount:+.3g})"
-                for p in step.pushes
-            ]
-            score = f"{turn}, score {step.score:.4g}, {abs(step.margin):.2f} spreads away"
-            share = f"{self._format_value(step.before)} → {self._format_value(step.after)}"
-            rows.append((f"split {step.split}", score, Markup("<br>".join(pushes)), share))
-        name = str(self.predicted) if len(self.classes) else "mean"
-        return render_table(("", "turn", "pushed by", name), rows, f"leaf {self.leaf}: {self._prediction}")
 
 
 def path(model: Any, x: Any, *, top: int = 5) -> Path:
@@ -216,7 +200,7 @@ def margin_scales(tree: CrispTree) -> Doubles:
 
 
 @dataclass(frozen=True, eq=False)
-class ForestPath:
+class ForestPath(Printable):
     """The decision paths of one row through all trees of a forest; ``print`` shows them as text.
 
     Parameters
@@ -279,15 +263,6 @@ class ForestPath:
             text = f"{prediction} ({share})" if share else prediction
             lines.append(f"tree {tree}: {text} in leaf {path.leaf}, splits {turns}".rstrip())
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """Return HTML for notebooks."""
-        rows = []
-        for tree in self.order:
-            path = self.paths[tree]
-            turns = ", ".join(f"{step.split} {'right' if step.goes_right else 'left'}" for step in path.steps)
-            rows.append((f"tree {tree}", *self._tree_prediction(path), turns))
-        return render_table(("", "prediction", "share", "splits"), rows, self._prediction())
 
 
 def _format_numbers(numbers: Any) -> str:

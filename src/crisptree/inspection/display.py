@@ -1,4 +1,4 @@
-"""Display of names and tables: one line of text for each name, HTML without script or style sheet for notebooks."""
+"""Display of names, one line of text each, and of results in notebooks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any
 from crisptree.sanitization import sanitize
 
 _ESCAPES = {ord(space): space.encode("unicode_escape").decode("ascii") for space in "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85"}
-
-CELL = "padding:2px 10px 2px 0;text-align:{side};vertical-align:top"
 
 Names = Sequence[Any] | None
 """One name per feature or class, of any type that has a text; None for the model's own."""
@@ -46,41 +44,9 @@ def sanitize_names(names: Iterable[object]) -> list[str]:
     return [sanitize(text) for text in shown]
 
 
-def render_table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: object = "") -> str:
-    """Render a table; its first column is left-aligned, the others right-aligned.
+class Printable:
+    """A result that notebooks show as the text that ``print`` shows."""
 
-    Examples
-    --------
-    >>> render_table(("split",), [("<b>",)], "a & b").count("&lt;b&gt;")
-    1
-    """
-    lines = [_row("th", head), *(_row("td", row) for row in rows)]
-    title = f"<p><b>{escape(str(caption))}</b></p>" if caption else ""
-    return f'<div>{title}<table style="border-collapse:collapse">{"".join(lines)}</table></div>'
-
-
-def _row(tag: str, cells: Sequence[object]) -> str:
-    styles = [CELL.format(side="left" if position == 0 else "right") for position in range(len(cells))]
-    texts = [cell if isinstance(cell, Markup) else escape(str(cell)) for cell in cells]
-    inside = (f'<{tag} style="{style}">{text}</{tag}>' for style, text in zip(styles, texts, strict=True))
-    return f"<tr>{''.join(inside)}</tr>"
-
-
-class Markup(str):
-    """HTML made by one of our own functions, which needs no escaping."""
-
-
-BAR_WIDTH = 120
-
-
-def render_bar(share: float, color: str) -> Markup:
-    """Render a share from 0 to 1 as a bar.
-
-    Examples
-    --------
-    >>> "width:60px" in render_bar(0.5, "red")
-    True
-    """
-    length = round(BAR_WIDTH * min(abs(share), 1.0))
-    inner = f'<span style="display:inline-block;height:9px;width:{length}px;background:{color}"></span>'
-    return Markup(f'<span style="display:inline-block;width:{BAR_WIDTH}px;text-align:left">{inner}</span>')
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks."""
+        return f"<pre>{escape(str(self))}</pre>"
