@@ -38,7 +38,7 @@ def test_single_precision_and_graphs_reach_every_leaf(mnist):
     model, X = mnist
     found = export.check(model, X, "c")
     assert found.equal_leaves == found.rows == 10_000
-    for form in ("matrix", "ensemble", "paths"):
+    for form in ("ensemble", "paths"):
         found = export.check(model, X, "onnx", form=form)
         assert found.holds
         assert found.near <= 50

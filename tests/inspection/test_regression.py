@@ -8,7 +8,7 @@ import pytest
 
 from crisptree import explain, export
 from crisptree.inspection import view_model
-from crisptree.plots import plot_confusion, plot_path, plot_regions, plot_residuals, plot_tree
+from crisptree.plots import plot_confusion, plot_regions, plot_residuals, plot_tree
 from tests.toys import plain_regressor, ridges
 
 
@@ -81,7 +81,6 @@ def test_what_is_about_classes_says_so(rows, model):
     for ask in (
         lambda: explain.attribute_errors(model, X, y),
         lambda: plot_confusion(model, X, y),
-        lambda: plot_path(model, X[0]),
     ):
         with pytest.raises(TypeError, match="regression model"):
             ask()

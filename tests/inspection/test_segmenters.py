@@ -5,7 +5,7 @@ import pytest
 
 from crisptree import CrispSegmenter, explain, export
 from crisptree.data.raw_rows import Canvas, WindowView
-from crisptree.plots import plot_confusion, plot_path, plot_tree
+from crisptree.plots import plot_confusion, plot_tree
 from crisptree.report import write
 
 QUICK = {"window": 3, "max_depth": 2, "epochs": 2, "finetune_epochs": 2, "min_updates": 10, "random_state": 0}
@@ -35,7 +35,6 @@ def test_its_tree_is_written_and_drawn(scan, tmp_path):
     assert export.text(model).startswith("split 0, 880 rows: ")
     assert explain.feature_importances(model).sum() == pytest.approx(1)
     assert len(plot_tree(model, sample=images[0, :3, :3]).images) == 1 + model.tree_.structure.n_splits
-    plot_path(model, images[0, :3, :3])
     page = write(model, tmp_path / "page.html").read_text()
     assert "windows of 3 × 3" in page
     assert "with X and y" not in page

@@ -304,7 +304,7 @@ def project_onto_halfspaces(normals: Doubles, distances: Doubles) -> Doubles | N
     size = float(distances.max(initial=0.0))
     if size <= 0:
         return np.zeros(normals.shape[1])
-    basis, corners = np.linalg.qr(normals.T)  # as many rows as half-spaces, however many features
+    corners = np.linalg.qr(normals.T, mode="r")  # as many rows as half-spaces, however many features
     rows = np.vstack([corners, distances / size])
     target = np.zeros(len(rows))
     target[-1] = 1.0
