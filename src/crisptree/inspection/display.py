@@ -11,6 +11,9 @@ from crisptree.sanitization import sanitize
 
 _ESCAPES = {ord(space): space.encode("unicode_escape").decode("ascii") for space in "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85"}
 
+MAX_PLAIN_NUMBER = 1e7
+"""Larger numbers are written with an exponent."""
+
 Names = Sequence[Any] | None
 """One name per feature or class, of any type that has a text; None for the model's own."""
 
@@ -42,6 +45,32 @@ def sanitize_names(names: Iterable[object]) -> list[str]:
         escaped = [text.translate(_ESCAPES) for text in texts]
         shown = [one if behind[one] == 1 else other for one, other in zip(shown, escaped, strict=True)]
     return [sanitize(text) for text in shown]
+
+
+def format_number(value: float, digits: int = 4) -> str:
+    """Format a number with so many significant digits, but all those before the decimal point, and a minus sign.
+
+    Examples
+    --------
+    >>> format_number(35104.2), format_number(-0.123456), format_number(1.5e9)
+    ('35104', '−0.1235', '1.5e+09')
+    """
+    text = f"{value:.0f}" if 10**digits <= abs(value) < MAX_PLAIN_NUMBER else f"{value:.{digits}g}"
+    return text.replace("-", "−")
+
+
+def format_terms(terms: Iterable[tuple[float, str]], digits: int = 4, *, signed: bool = False) -> list[str]:
+    """Format the terms of a weighted sum; ``signed`` gives the first one its sign too, as something stands before it.
+
+    Examples
+    --------
+    >>> format_terms([(0.5, "age"), (-2.0, "income")])
+    ['0.5 × age', '− 2 × income']
+    """
+    return [
+        f"{'− ' if weight < 0 else '+ ' if position or signed else ''}{format_number(abs(weight), digits)} × {name}"
+        for position, (weight, name) in enumerate(terms)
+    ]
 
 
 class Printable:
