@@ -28,8 +28,8 @@ MIN_LABEL_SHARE = 0.07
 """A level is labelled where it covers at least this share of the width."""
 
 
-FAMILIES = {"axis": ("s", "#777777"), "oblique": ("o", RIGHT)}
-"""Marker and color of the candidates, by the kind of their splits."""
+MARKERS = {"oblique splits": ("o", RIGHT), "axis splits": ("s", "#777777"), "linear leaves": ("^", "#c79a00")}
+"""Marker and color of the candidates by their family."""
 
 
 def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
@@ -122,10 +122,9 @@ def plot_selection(model: Any, ax: Axes | None = None) -> Axes:
             "Fit it with input_noise='auto', for example, then plot."
         )
     ax = new_axes(ax, (6.4, 4.0))
-    for split, (marker, color) in FAMILIES.items():
-        some = [trial for trial in trials if trial.values.get("split", "oblique") == split]
-        if some:
-            _draw_candidates(ax, some, split, marker, color)
+    families = [_family(trial.values) for trial in trials]
+    for family in dict.fromkeys(families):
+        _draw_candidates(ax, family, [trial for trial, own in zip(trials, families, strict=True) if own == family])
     _mark_selected(ax, estimator.best_params_, trials)
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -145,14 +144,19 @@ def _point(trial: Any) -> tuple[float, float, float]:
     return max(trial.weights, 1.0), 100 * trial.score, 100 * trial.error
 
 
-def _draw_candidates(ax: Axes, trials: Sequence[Any], label: str, marker: str, color: str) -> None:
-    """Draw candidates with error bars, annotated by their depth."""
+def _family(values: Mapping[str, Any]) -> str:
+    return "linear leaves" if values.get("leaf_model") == "linear" else f"{values.get('split', 'oblique')} splits"
+
+
+def _draw_candidates(ax: Axes, family: str, trials: Sequence[Any]) -> None:
+    """Draw the candidates of a family with error bars, annotated by their depth."""
+    marker, color = MARKERS.get(family, ("D", MUTED))
     size, accuracy, error = np.array([_point(trial) for trial in trials]).T
     style: dict[str, Any] = {"markersize": 5, "elinewidth": 0.8, "capsize": 2, "zorder": 3}
-    ax.errorbar(size, accuracy, error, fmt=marker, color=color, label=f"{label} splits", **style)
+    ax.errorbar(size, accuracy, error, fmt=marker, color=color, label=family, **style)
     for trial, x, y in zip(trials, size, accuracy, strict=True):
         place: dict[str, Any] = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
-        ax.annotate(f"{trial.values['max_depth']}", (x, y), fontsize=6, color=MUTED, **place)
+        ax.annotate(f"{trial.values.get('max_depth')}", (x, y), fontsize=6, color=MUTED, **place)
 
 
 def _mark_selected(ax: Axes, selected: Mapping[str, Any], trials: Sequence[Any]) -> None:
