@@ -1,7 +1,5 @@
 """Explanations, plots and reports of regression models."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +7,7 @@ import pytest
 from crisptree import explain, export
 from crisptree.inspection import view_model
 from crisptree.plots import plot_confusion, plot_regions, plot_residuals, plot_tree
+from tests.report.conftest import data_of, unpacked
 from tests.toys import plain_regressor, ridges
 
 
@@ -110,10 +109,18 @@ def test_the_page_tells_the_errors(rows, model, double, tmp_path):
     X, y = rows
     page = model.report(tmp_path / "r.html", X, y, feature_names=["<a>", "b", "c", "d"]).read_text()
     assert f"{model.score(X, y):.3f}" in page
-    assert "&lt;a&gt;" in page
     assert "<a>" not in page
-    assert "predicted" not in model.report(tmp_path / "plain.html").read_text()
-    assert "How far y1 is off" in double.report(tmp_path / "two.html", X, np.stack([y, -y], axis=1)).read_text()
+    data = data_of(page)
+    (output,) = data["residuals"]
+    assert output["rmse"] == pytest.approx(np.sqrt(np.mean((y - model.predict(X)) ** 2)))
+    assert sum(output["counts"]) == len(y)
+    assert unpacked(data["samples"]["predicted"])[:, 0] == pytest.approx(
+        model.predict(X[unpacked(data["samples"]["row"])]), rel=1e-6
+    )
+    assert data_of(model.report(tmp_path / "plain.html").read_text())["residuals"] is None
+    page = double.report(tmp_path / "two.html", X, np.stack([y, -y], axis=1)).read_text()
+    assert [one["name"] for one in data_of(page)["residuals"]] == ["y0", "y1"]
+    assert "RMSE of y1" in page
 
 
 def test_a_report_and_a_residual_plot_check_the_targets(rows, model, double, tmp_path):
@@ -135,6 +142,6 @@ def test_a_report_lists_importances_by_column_of_the_table(tmp_path):
     frame = pd.DataFrame({"age": rng.normal(40, 10, 90), "plan": rng.choice(["basic", "gold", "silver"], 90)})
     model = plain_regressor(max_depth=2).fit(frame, frame.age + 30 * (frame.plan == "gold"))
     page = model.report(tmp_path / "r.html").read_text()
-    importances = dict(re.findall(r"<tr><td>(\w+)</td><td>([\d.]+)%</td></tr>", page))
+    importances = dict(data_of(page)["importances"])
     assert set(importances) == {"age", "plan"}
-    assert sum(map(float, importances.values())) == pytest.approx(100, abs=0.11)
+    assert sum(importances.values()) == pytest.approx(1, abs=1e-5)

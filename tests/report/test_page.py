@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import crisptree
 from crisptree.data.raw_rows import Scaling
 from crisptree.inference.finalization import finalize
 from crisptree.report import write
-from crisptree.report.classification import SCRIPTS
+from crisptree.report.contents import SCRIPTS
 from crisptree.structure import TreeStructure
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
 from tests.toys import clouds, plain_tree, random_tree
@@ -94,15 +93,6 @@ def test_what_cannot_be_shown_is_said_in_words(page):
     assert "None of the rows is misclassified" in all_right
     none_kept = page(model, X, y, max_samples=0)[0].split("<script")[0]
     assert "max_samples=0" in none_kept
-
-
-def test_a_model_from_a_file_has_a_report_without_training_curves(page, tmp_path):
-    model, X, y = fitted(image_shape=(2, 3))
-    model.save(tmp_path / "x.crisp")
-    text, data = page(crisptree.load(tmp_path / "x.crisp"), X, y)
-    assert data["history"] is None
-    assert "no training history" in text
-    assert data["image"]
 
 
 def test_frames_give_their_names(page):

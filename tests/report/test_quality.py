@@ -7,7 +7,7 @@ from crisptree import explain
 from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inspection import view_model
 from crisptree.inspection.linear_splits import rank_columns
-from crisptree.report.classification import calibration_curve, roc_curves
+from crisptree.report.contents import calibration_curve, roc_curves
 from tests.report.conftest import fitted, unpacked
 
 
