@@ -109,7 +109,7 @@ function largest(values) {
   return best;
 }
 
-// The bars of a node: the share of every class, or the means of a regression from the lowest to the highest of all nodes.
+// The bars of a node: the share of every class, or the means of a regression between the lowest and highest of all.
 function barsAt(node) {
   return Array.from(DATA.tree.bars.row(node));
 }

@@ -29,7 +29,7 @@ function nodeLegend() {
 }
 
 function leafLegend() {
-  if (DATA.regression) return "Bars in a leaf are its means on the same scale, with the mean and the training rows below.";
+  if (DATA.regression) return "Bars in a leaf are its means on the same scale, with mean and training rows below.";
   return "Bars in a leaf are its class frequencies, with the most frequent class and the training rows below.";
 }
 
