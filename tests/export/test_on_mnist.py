@@ -45,7 +45,7 @@ def test_single_precision_and_graphs_reach_every_leaf(mnist):
 
 
 @pytest.mark.parametrize(("precision", "most"), [("int8", 0.01), ("int16", 0.001)])
-def test_whole_numbers_change_few_classes(mnist, precision, most):
+def test_quantization_changes_few_classes(mnist, precision, most):
     model, X = mnist
     assert export.check(model, X, "c", integer=precision).changed <= most
 

@@ -87,7 +87,7 @@ def test_names_stay_nothing_but_names():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_table_is_encoded_in_the_graph_with_its_holes_and_categories(form):
+def test_missing_values_and_categories_are_encoded_in_the_graph(form):
     model, columns = of_table(n=200)
     columns = {name: [*values, values[0]] for name, values in columns.items()}
     columns["plan"][-1] = "never seen"
@@ -115,7 +115,7 @@ def test_a_forest_is_one_graph_whatever_the_sizes_of_its_trees(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_tree_that_asks_nothing_answers(form):
+def test_a_single_leaf_is_exported(form):
     model, X = numbers(n=60, n_features=3, max_depth=1)
     (tree,) = Portable.of(model).trees
     leaf = replace(
@@ -127,7 +127,7 @@ def test_a_tree_that_asks_nothing_answers(form):
     np.testing.assert_array_equal(found.classes, leaf.tables.argmax())
 
 
-def test_a_regression_says_the_numbers_of_its_leaf():
+def test_a_regression_predicts_the_values_of_its_leaf():
     model, X = numbers(n=200, n_features=6)
     portable = Portable.of(model)
     (tree,) = portable.trees

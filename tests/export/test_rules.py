@@ -26,7 +26,7 @@ def test_a_written_tree_reads_as_it_was_written():
     )
 
 
-def test_what_the_rules_say_is_what_the_tree_does():
+def test_rules_route_rows_as_the_tree_does():
     """With all terms and nine digits a reader of the text comes to the same leaf."""
     model, X, _ = fitted(n_features=4)
     rules = export.text(model, terms=4, decimals=9).splitlines()
@@ -45,14 +45,14 @@ def read(rules, row):
     return int(re.search(r"leaf (\d+)", rules[line]).group(1))
 
 
-def test_terms_are_chosen_by_their_influence_in_raw_units():
+def test_terms_are_selected_by_their_influence_in_raw_units():
     X = (np.random.default_rng(0).normal(size=(500, 3)) * [1, 1000, 1]).astype(np.float32)
     model = written(TreeStructure.stump(), [[1.0, 2.0, 0.0]], [0.0], [0, 1], X=X, scale="feature")
     line = export.text(model, terms=1).splitlines()[0]
     assert "× x1 + 1 more >" in line
 
 
-def test_a_cut_says_that_there_is_more_below():
+def test_truncated_rules_mark_subtrees():
     model, _, _ = fitted(n_classes=6)
     lines = export.text(model, max_depth=1).splitlines()
     assert len(lines) == 3

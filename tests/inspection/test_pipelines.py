@@ -115,7 +115,7 @@ def test_a_row_of_the_wrong_kind_is_refused():
         explain.path(shop()[0], shop()[1][:2])
 
 
-def test_unfitted_first_steps_are_said_to_be_unfitted():
+def test_unfitted_first_steps_are_refused():
     _, X, y = scaled()
     half = Pipeline([("scale", StandardScaler()), ("tree", tree().fit(X, y))])
     with pytest.raises(ValueError, match="not fitted"):

@@ -27,7 +27,7 @@ def double(rows):
     return plain_regressor(max_depth=2).fit(X, np.stack([y, -y], axis=1))
 
 
-def test_rules_say_means_and_spreads_of_the_training_rows(rows, model):
+def test_rules_have_means_and_standard_deviations_of_the_training_rows(rows, model):
     X, y = rows
     own = y[model.apply(X) == 0]
     assert f"leaf 0, {len(own)} rows: {own.mean():.4g} ± {own.std():.2g}" in export.text(model)
@@ -61,7 +61,7 @@ def test_the_nearest_change_raises_or_lowers_the_prediction(rows, model):
             explain.find_counterfactual(model, lowest, by=by)
 
 
-def test_the_nearest_change_may_be_asked_for_in_every_output(rows):
+def test_counterfactuals_may_require_a_change_of_every_output(rows):
     X, y = rows
     model = plain_regressor().fit(X, np.stack([y, -y], axis=1))
     lowest = X[[model.predict(X)[:, 0].argmin()]]
@@ -75,7 +75,7 @@ def test_the_nearest_change_may_be_asked_for_in_every_output(rows):
             explain.find_counterfactual(model, lowest, by=by)
 
 
-def test_what_is_about_classes_says_so(rows, model):
+def test_functions_for_classification_refuse_regression(rows, model):
     X, y = rows
     for ask in (
         lambda: explain.attribute_errors(model, X, y),
@@ -105,7 +105,7 @@ def test_drawings_have_means_in_their_leaves(rows, model, double):
         plot_residuals(model, X, y, kind="both")
 
 
-def test_the_page_tells_the_errors(rows, model, double, tmp_path):
+def test_the_report_has_the_errors(rows, model, double, tmp_path):
     X, y = rows
     page = model.report(tmp_path / "r.html", X, y, feature_names=["<a>", "b", "c", "d"]).read_text()
     assert f"{model.score(X, y):.3f}" in page

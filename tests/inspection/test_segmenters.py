@@ -41,7 +41,7 @@ def test_its_tree_is_written_and_drawn(scan, tmp_path):
     assert page.count("A report of a segmenter has none.") == 2
 
 
-def test_labelled_rows_are_asked_of_classifiers_only(scan, tmp_path):
+def test_labelled_rows_need_a_classifier(scan, tmp_path):
     model, images, labels = scan
     for ask in (
         lambda: explain.attribute_errors(model, images, labels),
@@ -52,7 +52,7 @@ def test_labelled_rows_are_asked_of_classifiers_only(scan, tmp_path):
             ask()
 
 
-def test_whole_images_are_no_windows(scan):
+def test_entire_images_are_refused_as_windows(scan):
     model, images, _ = scan
     with pytest.raises(ValueError, match=r"X must be rows of 9 features, or images of shape \(3, 3\); got an array"):
         explain.margin_report(model, images)

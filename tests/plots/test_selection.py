@@ -20,7 +20,7 @@ def points(ax, name):
     return np.column_stack(bars.lines[0].get_data())
 
 
-def test_it_draws_on_the_given_axes_and_returns_them():
+def test_it_draws_on_axes_and_returns_them():
     ax = Figure().subplots()
     assert plot_selection(chosen_model(), ax) is ax
 
@@ -43,7 +43,7 @@ def test_points_are_accuracies_against_weights_with_their_standard_errors():
     assert (high - low) / 2 == pytest.approx(100 * np.sqrt(share * (1 - share) / len(first.row_scores)))
 
 
-def test_the_chosen_one_has_a_ring():
+def test_the_selected_candidate_has_a_ring():
     model = chosen_model()
     ax = plot_selection(model)
     ring = next(line for line in ax.lines if line.get_label() == "selected")
@@ -61,6 +61,6 @@ def test_what_a_fit_really_tried_can_be_drawn():
     assert sum(len(bars.lines[0].get_xdata()) for bars in ax.containers) == len(model.cv_results_)
 
 
-def test_a_model_that_chose_nothing_says_so():
+def test_a_model_without_selection_is_refused():
     with pytest.raises(ValueError, match="plot_selection needs a model that selected its parameters"):
         plot_selection(figure_1())

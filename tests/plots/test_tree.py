@@ -45,7 +45,7 @@ def thickness(outline):
     return np.linalg.norm(outline.vertices[0] - outline.vertices[6])
 
 
-def test_it_draws_on_the_given_axes_and_returns_them():
+def test_it_draws_on_axes_and_returns_them():
     ax = Figure().subplots()
     assert plot_tree(figure_1(), ax) is ax
 
@@ -95,7 +95,7 @@ def test_tabular_splits_name_their_largest_weights():
     assert any(text.endswith(f"× feature {largest}") for text in texts(plot_tree(model, feature_names=names)))
 
 
-def test_a_split_on_one_feature_is_a_question_in_its_unit():
+def test_a_split_on_one_feature_is_a_threshold_in_its_unit():
     model = random_model(n_features=1, depth=1)
     weight, bias = float(model.tree_.weight[0, 0]), float(model.tree_.bias[0])
     ax = plot_tree(model, feature_names=["size"])
@@ -119,7 +119,7 @@ def test_arrows_have_heads_and_thicker_ones_carry_more_training_rows():
     assert all(len(outline.vertices) >= 7 for outline in outlines)
 
 
-def test_left_is_minus_and_right_is_plus_and_the_key_says_what_that_means():
+def test_left_is_minus_right_is_plus_and_the_legend_explains_it():
     model = random_model(n_features=4, depth=1, image_shape=(2, 2))
     written = texts(plot_tree(model))
     assert written.count("+") == written.count("−") == 2  # at the arrows and in the key
@@ -169,7 +169,7 @@ def test_a_deep_tree_can_be_cut():
 
 
 @pytest.mark.parametrize("max_depth", [-1, 1.5, True, "2"])
-def test_a_cut_must_be_a_whole_number(max_depth):
+def test_max_depth_must_be_an_integer(max_depth):
     with pytest.raises(ValueError, match="`max_depth` must be a whole number"):
         plot_tree(figure_1(), max_depth=max_depth)
 

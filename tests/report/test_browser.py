@@ -288,7 +288,7 @@ def test_tabular_samples_show_pushes_changes_and_values(size, visit, table_page)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pages_of_every_kind_answer_a_click(kind, visit, tmp_path):
+def test_pages_of_every_kind_react_to_clicks(kind, visit, tmp_path):
     model, X, y = fitted(**KINDS[kind])
     full = write(model, tmp_path / "full.html", X, (y + 1) % len(model.classes_))
     bare = write(model, tmp_path / "bare.html")
@@ -402,7 +402,7 @@ CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_numbers_in_the_confusion_matrix_stand_out_from_their_colour(scheme, visit, tmp_path):
+def test_counts_of_the_confusion_matrix_have_enough_contrast(scheme, visit, tmp_path):
     model, X, y = fitted(n_classes=3)
     page = write(model, tmp_path / "page.html", X, (y + 1) % 3)  # all of it wrong, so red is at its darkest
     with visit(page, scheme=scheme) as tab:
@@ -442,7 +442,7 @@ def test_edited_values_are_predicted_in_the_page_as_the_model_predicts_them(size
             assert "as before" in text_of(tab, ".what-if .answer")
 
 
-def test_linear_models_in_leaves_answer_edited_values_as_the_model_does(visit, tmp_path):
+def test_linear_leaves_predict_edited_values_as_the_model_does(visit, tmp_path):
     model, X, y = fitted(n_classes=3, leaf_model="linear", max_depth=1)
     with visit(write(model, tmp_path / "page.html", X, y, class_names=["north", "east", "south"])) as tab:
         assert tab.evaluate("document.documentElement.dataset.whatif") == "true"
@@ -459,7 +459,7 @@ def test_linear_models_in_leaves_answer_edited_values_as_the_model_does(visit, t
         assert len(seen) > 1
 
 
-def test_a_slider_moves_a_value_and_its_number(visit, edited_page):
+def test_a_slider_changes_the_value_and_its_field(visit, edited_page):
     path, model, columns = edited_page
     with visit(path) as tab:
         tab.click("#gallery [data-sample] >> nth=0")
@@ -475,7 +475,7 @@ def test_a_slider_moves_a_value_and_its_number(visit, edited_page):
         tab.keyboard.press("Escape")
 
 
-def test_a_value_that_is_no_number_is_answered_with_a_sentence(visit, table_page):
+def test_a_value_that_is_no_number_shows_an_error(visit, table_page):
     with visit(table_page) as tab:
         tab.click("#gallery [data-sample] >> nth=0")
         tab.locator(".what-if input[type='number']").first.fill("")
@@ -520,7 +520,7 @@ def test_the_page_of_a_regression_has_errors_means_and_what_if(size, visit, hous
         assert f"leaf {int(model.apply(changed)[0])}" in answer
 
 
-def test_pages_of_regressions_of_every_kind_answer_a_click(visit, tmp_path):
+def test_pages_of_regressions_of_every_kind_react_to_clicks(visit, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 4)).astype(np.float32)
     y = np.stack([X[:, 0] * 3, X[:, 1]], axis=1)

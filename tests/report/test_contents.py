@@ -22,7 +22,7 @@ def test_the_summary_has_two_accuracies_and_the_length_of_paths(page, model_and_
     assert summary["training"] == pytest.approx(model.score(X, y))  # these rows are those of training
 
 
-def test_the_summary_says_how_good_probabilities_are(page, model_and_rows):
+def test_the_summary_scores_probabilities(page, model_and_rows):
     model, X, y = model_and_rows
     summary = page(model.prune(0.05), X, y)[1]["summary"]
     said = model.prune(0.05).predict_proba(X)
@@ -31,7 +31,7 @@ def test_the_summary_says_how_good_probabilities_are(page, model_and_rows):
     assert page(model, X)[1]["summary"]["brier_score"] is None
 
 
-def test_a_log_loss_that_is_infinite_is_told_from_one_that_nobody_knows():
+def test_infinite_and_unknown_log_loss_are_distinguished():
     def values(summary):
         baseline = {"class": 0, "training": 0.5, "given": None}
         page = {"summary": summary, "baseline": baseline, "classes": ["a", "b"], "regression": False}

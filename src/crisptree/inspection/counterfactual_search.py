@@ -312,7 +312,7 @@ def project_onto_halfspaces(normals: Doubles, distances: Doubles) -> Doubles | N
     if rest < EMPTY_RESIDUAL:
         return None
     active = np.flatnonzero(multipliers)
-    # The multipliers have told which half-spaces are active; on their boundaries the solution is exact.
+    # Positive multipliers mark the active half-spaces; on their boundaries the solution is exact.
     return np.linalg.lstsq(normals[active], distances[active], rcond=None)[0]
 
 

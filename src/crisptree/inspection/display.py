@@ -73,6 +73,20 @@ def format_terms(terms: Iterable[tuple[float, str]], digits: int = 4, *, signed:
     ]
 
 
+def format_moments(means: Iterable[float], spreads: Iterable[float], names: Sequence[str] = ()) -> str:
+    """Format means and standard deviations, after the names of the outputs where there are several.
+
+    Examples
+    --------
+    >>> format_moments([2.5, 1.0], [0.25, 0.125], ["a", "b"])
+    'a 2.5 ± 0.25, b 1 ± 0.12'
+    """
+    texts = [f"{mean:.4g} ± {spread:.2g}" for mean, spread in zip(means, spreads, strict=True)]
+    if len(names) > 1:
+        texts = [f"{name} {text}" for name, text in zip(names, texts, strict=True)]
+    return ", ".join(texts)
+
+
 class Printable:
     """A result that notebooks show as the text that ``print`` shows."""
 
