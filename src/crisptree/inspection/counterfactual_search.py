@@ -313,7 +313,7 @@ def project_onto_halfspaces(normals: Doubles, distances: Doubles) -> Doubles | N
         return None
     active = np.flatnonzero(multipliers)
     # Positive multipliers mark the active half-spaces; on their boundaries the solution is exact.
-    return np.linalg.lstsq(normals[active], distances[active], rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(normals[active], distances[active], rcond=None)[0], dtype=np.float64)
 
 
 def project_onto_polytope(normals: Doubles, distances: Doubles, low: Doubles, high: Doubles) -> Doubles | None:

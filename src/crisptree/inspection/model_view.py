@@ -291,8 +291,7 @@ class ModelView:
             order = np.argsort(-effect, kind="stable")
             order = order[effect[order] > 0]
             shown = order if terms is None else order[:terms]
-            terms = [(float(weight[j]), self.feature_names[j]) for j in shown]
-            parts = format_terms(terms, decimals, signed=True)
+            parts = format_terms([(weight[j], self.feature_names[j]) for j in shown], decimals, signed=True)
             if len(order) > len(shown):
                 parts.append(f"+ {len(order) - len(shown)} more")
             name = "" if len(self.class_names) == 1 else f"{self.class_names[output]} "
