@@ -29,7 +29,6 @@ plot_weights(model)
 
 # %%
 # One wine. Columns are found by their names.
-plot_tree(model, sample=X_test.iloc[0])
 print(explain.path(model, X_test.iloc[0], top=3))
 
 plt.show()

@@ -160,9 +160,9 @@ def _draw_candidates(ax: Axes, family: str, trials: Sequence[Any]) -> None:
 
 
 def _mark_selected(ax: Axes, selected: Mapping[str, Any], trials: Sequence[Any]) -> None:
-    values = {name: value for name, value in selected.items() if name != "shrinkage"}
-    for trial in trials:
-        if trial.values == values:
-            x, y, _ = _point(trial)
-            ring: dict[str, Any] = {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.6}
-            ax.plot([x], [y], "o", color=ACCENT, linestyle="none", label="selected", zorder=4, **ring)
+    """Draw a ring around the selected candidate; some parameters, such as shrinkage, are selected after all trials."""
+    matches = [trial for trial in trials if all(selected.get(name) == value for name, value in trial.values.items())]
+    if matches:
+        x, y, _ = _point(max(matches, key=lambda trial: (len(trial.values), trial.score)))
+        ring: dict[str, Any] = {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.6}
+        ax.plot([x], [y], "o", color=ACCENT, linestyle="none", label="selected", zorder=4, **ring)
