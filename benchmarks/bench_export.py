@@ -13,6 +13,7 @@ import ctypes
 import itertools
 import os
 import platform
+import shutil
 import subprocess
 import tempfile
 from bisect import bisect_left
@@ -29,6 +30,7 @@ from timing import medians, table
 import crisptree
 from crisptree import CrispTreeClassifier, export
 from crisptree.export import Portable
+from crisptree.export.c99.header import DeviceCost, make_header
 from crisptree.export.c99.quantization import quantize
 from crisptree.export.c99.runner import DTYPES, ParsedHeader, find_compiler
 from crisptree.export.onnx_graph import render
@@ -89,9 +91,7 @@ def models() -> dict[str, Any]:
 def fitting(model: Any) -> Any:
     """Prune the model as little as makes its int8 header fit."""
     alphas = model.ccp_path().alphas
-    place = bisect_left(
-        alphas, True, key=lambda alpha: measured_flash(export.c(model.prune(alpha), integer="int8")) <= FLASH
-    )
+    place = bisect_left(alphas, True, key=lambda alpha: flash(model.prune(alpha)) <= FLASH)
     return model.prune(alphas[place])
 
 
@@ -105,16 +105,10 @@ def kept(name: str, make: Callable[[], Any]) -> Any:
     return crisptree.load(file)
 
 
-def measured_flash(text: str) -> int:
-    """Bytes of a Cortex-M0's flash, from the compiler itself."""
-    with tempfile.TemporaryDirectory() as folder:
-        header, compiled = Path(folder) / "model.h", str(Path(folder) / "model.o")
-        header.write_text(text)
-        command = ["arm-none-eabi-gcc", "-mcpu=cortex-m0", "-mthumb", "-Os", "-ffreestanding", "-std=c99", "-x", "c"]
-        subprocess.run([*command, "-DMODEL_IMPLEMENTATION", "-c", str(header), "-o", compiled], check=True)
-        size = ["arm-none-eabi-size", "-A", compiled]
-        lines = subprocess.run(size, check=True, capture_output=True, text=True).stdout.splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith((".text", ".rodata", ".data")))
+def flash(model: Any) -> int:
+    """Bytes of the int8 header, as the exporter says."""
+    portable = Portable.of(model)
+    return DeviceCost.of(portable, make_header(portable, "model", "int8", "auto")).flash
 
 
 def timed_program(text: str, X: Any, folder: Path) -> Callable[[], Any]:
@@ -131,6 +125,19 @@ def timed_program(text: str, X: Any, folder: Path) -> Callable[[], Any]:
     return lambda: function(rows[next(starts) :].ctypes.data_as(ctypes.c_void_p), ctypes.c_int32(AT_ONCE))
 
 
+def measured_flash(text: str, folder: Path) -> str:
+    """Bytes of a Cortex-M0's flash, from the compiler itself."""
+    if shutil.which("arm-none-eabi-gcc") is None:
+        return "–"
+    (folder / "model.h").write_text(text)
+    command = ["arm-none-eabi-gcc", "-mcpu=cortex-m0", "-mthumb", "-Os", "-ffreestanding", "-std=c99", "-x", "c"]
+    compiled = str(folder / "model.o")
+    subprocess.run([*command, "-DMODEL_IMPLEMENTATION", "-c", str(folder / "model.h"), "-o", compiled], check=True)
+    said = subprocess.run(["arm-none-eabi-size", "-A", compiled], check=True, capture_output=True, text=True).stdout
+    kept = (".text", ".rodata", ".data")
+    return f"{sum(int(line.split()[1]) for line in said.splitlines() if line.startswith(kept)):,}"
+
+
 def c_lines(trees: dict[str, Any], X: Any, y: Any) -> list[list[str]]:
     lines = []
     for terms, model in trees.items():
@@ -138,10 +145,12 @@ def c_lines(trees: dict[str, Any], X: Any, y: Any) -> list[list[str]]:
         for integer in (None, "int16", "int8"):
             with tempfile.TemporaryDirectory() as folder:
                 text = export.c(model, integer=integer)
+                header = make_header(portable, "model", integer, "auto")
                 whole = None if integer is None else quantize(portable, integer)
                 inputs = X if whole is None else whole.inputs(X)
-                found = export.check(model, X, "c", integer=integer)
+                costs, found = DeviceCost.of(portable, header), export.check(model, X, "c", integer=integer)
                 arrived = model.apply(X)[None] if whole is None else whole.route(X)
+                mean = header.trees.path_costs(header.costs)[arrived[0]].mean()
                 classes = model.tree_.labels(arrived[0]) if whole is None else whole.classes(arrived)
                 seconds = medians({"c": timed_program(text, inputs, Path(folder))}, rounds=200)["c"]
                 changed = (found.rows - found.equal_leaves, found.rows - found.equal_classes)
@@ -152,7 +161,11 @@ def c_lines(trees: dict[str, Any], X: Any, y: Any) -> list[list[str]]:
                         integer or "float",
                         f"{100 * (model.classes_[classes] == y).mean():.2f}",
                         *(f"{number:,}" for number in changed),
-                        f"{measured_flash(text):,}",
+                        f"{costs.flash:,}",
+                        measured_flash(text, Path(folder)),
+                        f"{costs.stack:,}",
+                        f"{mean:,.0f}",
+                        f"{costs.worst:,}",
                         f"{1e6 * seconds / AT_ONCE:.2f}",
                     ]
                 )
@@ -246,7 +259,8 @@ def main() -> None:
     print(c_table, onnx_table, deep, sep="\n")
 
 
-C_HEADER = ["terms of a split", "leaves", "sums", "test %", "change leaf", "change class", "flash", "µs a row"]
+C_HEADER = ["terms of a split", "leaves", "sums", "test %", "change leaf", "change class"]
+C_HEADER += ["flash at most", "flash, measured", "stack at most", "multiply-adds", "at worst", "µs a row"]
 ONNX_HEADER = ["", "same leaf", "within rounding", "bytes", "µs, one row", "ms, 10,000 rows", "against predict"]
 
 TEXT = """\
@@ -261,8 +275,9 @@ others use too.
 
 ## C99
 
-Flash is that of a Cortex-M0: what `arm-none-eabi-gcc -Os` makes of tables and code, without the compiler's own
-functions for floats. Times are those of `NAME_predict` on this machine
+Flash and stack are those of a Cortex-M0: "at most" is what the exporter says and holds `max_flash` to, "measured" is
+what `arm-none-eabi-gcc -Os` makes of tables and code, without the compiler's own functions for floats. Multiply-adds
+are the mean over the rows, and the most that any row can cost. Times are those of `NAME_predict` on this machine
 ({machine}, {compiler}, `-O3`, no further flags), rows one after the other; the median of
 pieces of 100 rows.
 

@@ -48,8 +48,9 @@ def test_c_and_onnx_take_their_options_and_names_from_the_command_line(shop, tmp
     result = done("export", shop.model, "--to", "c", "-o", tmp_path / "my shop.h", "--check", shop.csv)
     assert "160 of 160 rows reach the same leaf" in result.text
     assert "my_shop_predict_proba" in (tmp_path / "my shop.h").read_text()
-    options = ("--integer", "int16", "--name", "shop", "--max-changed", "0.01")
-    done("export", shop.model, "--to", "c", "-o", tmp_path / "m.h", "--check", shop.csv, *options)
+    options = ("--integer", "int16", "--name", "shop", "--max-flash", "4000", "--max-changed", "0.01")
+    result = done("export", shop.model, "--to", "c", "-o", tmp_path / "m.h", "--check", shop.csv, *options)
+    assert "bytes of flash" in result.text
     assert "shop_quantize" in (tmp_path / "m.h").read_text()
     done("export", shop.model, "--to", "onnx", "-o", tmp_path / "m.onnx", "--form", "paths", "--check", shop.csv)
     assert (tmp_path / "m.onnx").stat().st_size > 1000
@@ -57,6 +58,9 @@ def test_c_and_onnx_take_their_options_and_names_from_the_command_line(shop, tmp
 
 def test_limits_that_are_exceeded_leave_no_file(shop, tmp_path):
     path = tmp_path / "m.h"
+    result = run("export", shop.model, "--to", "c", "-o", path, "--max-flash", "100")
+    assert result.exit_code == 1
+    assert "at most `max_flash` = 100 bytes" in result.text
     result = run("export", shop.model, "--to", "c", "-o", path, "--max-changed", "0.1")
     assert result.exit_code == 2
     assert "name them with --check FILE" in result.text

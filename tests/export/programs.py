@@ -130,12 +130,22 @@ def on_a_microbit(text, inputs, folder):
     return np.array([ord(letter) - ord("A") for letter in said])
 
 
-def undefined_names(text, folder):
-    """Names that a header compiled for a Cortex-M0 expects from the compiler's own library."""
+def sizes(text, folder):
+    """Bytes of flash, the most of stack, and what is not defined, of a header compiled for a Cortex-M0."""
     header = ParsedHeader.of(text)
-    source, compiled = folder / f"{header.name}.h", folder / "compiled.o"
+    source, compiled = folder / f"{header.name}.h", folder / "sized.o"
     source.write_text(text, encoding="ascii")
-    built = [*CORTEX_M0, "-std=c99", "-x", "c", f"-D{header.name.upper()}_IMPLEMENTATION", "-c"]
+    built = [*CORTEX_M0, "-std=c99", "-fstack-usage", "-x", "c", f"-D{header.name.upper()}_IMPLEMENTATION", "-c"]
     subprocess.run([*built, str(source), "-o", str(compiled)], check=True, capture_output=True)
-    listed = subprocess.run(["arm-none-eabi-nm", "-u", str(compiled)], check=True, capture_output=True, text=True)
-    return listed.stdout.split()[1::2]
+    listed = subprocess.run(
+        ["arm-none-eabi-size", "-A", str(compiled)], check=True, capture_output=True, text=True
+    ).stdout
+    kept = (".text", ".rodata", ".data")
+    flash = sum(int(line.split()[1]) for line in listed.splitlines() if line.startswith(kept))
+    used = dict(line.rpartition(":")[2].split("\t")[:2] for line in (folder / "sized.su").read_text().splitlines())
+    called = {name: int(size) for name, size in used.items() if "quantize" not in name}
+    last = [called.pop(f"{header.name}_{name}") for name in ("predict", "predict_proba")]  # nobody calls both at once
+    unknown = subprocess.run(
+        ["arm-none-eabi-nm", "-u", str(compiled)], check=True, capture_output=True, text=True
+    ).stdout
+    return flash, sum(called.values()) + max(last), unknown.split()[1::2]

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from crisptree import export
 from crisptree.export import ExportError, Portable
 from crisptree.export.c99 import render, run
-from crisptree.export.c99.header import make_header
+from crisptree.export.c99.header import DeviceCost, make_header
 from crisptree.export.c99.quantization import quantize
 from crisptree.export.formats import encode_rows
 from crisptree.structure import TreeStructure
@@ -275,6 +275,16 @@ def test_sparse_tables_are_taken_where_they_are_smaller():
         np.testing.assert_array_equal(run(few, text, rows).leaves, run(dense, render(dense, **options), rows).leaves)
 
 
+def test_limits_are_kept_or_the_model_is_refused(digits):
+    model, _ = digits
+    costs = DeviceCost.of(Portable.of(model), make_header(Portable.of(model), "model", "int8", "auto"))
+    assert export.c(model, integer="int8", max_flash=costs.flash, max_stack=costs.stack)
+    with pytest.raises(ExportError, match=r"at most `max_flash` = 2,000 bytes; it takes .*simplify"):
+        export.c(model, integer="int8", max_flash=2000)
+    with pytest.raises(ExportError, match="at most `max_stack` = 10 bytes"):
+        export.c(model, max_stack=10)
+
+
 def test_unsupported_quantizations_are_refused_with_a_reason(oblique):
     model, _ = oblique
     with pytest.raises(ExportError, match="must be one of int8, int16; got 'int4'"):
@@ -295,10 +305,14 @@ needs_arm = pytest.mark.skipif(not programs.shutil.which("arm-none-eabi-gcc"), r
 @needs_arm
 @pytest.mark.parametrize("options", [{}, {"integer": "int8"}], ids=str)
 @pytest.mark.parametrize("n_trees", [1, 3])
-def test_a_cortex_m0_needs_no_library(digits, options, n_trees, tmp_path):
+def test_a_cortex_m0_needs_no_more_than_is_said(digits, options, n_trees, tmp_path, record_property):
     portable = Portable.of(digits[0])
     portable = replace(portable, trees=portable.trees * n_trees)
-    unknown = programs.undefined_names(render(portable, **options), tmp_path)
+    flash, stack, unknown = programs.sizes(render(portable, **options), tmp_path)
+    costs = DeviceCost.of(portable, make_header(portable, "model", options.get("integer"), "auto"))
+    record_property("sizes", f"{flash} of {costs.flash} bytes of flash, {stack} of {costs.stack} bytes of stack")
+    assert flash <= costs.flash
+    assert stack <= costs.stack
     of_the_compiler = {"__aeabi_uidiv"} if options else {"__aeabi_fadd", "__aeabi_fmul", "__aeabi_fcmpgt"}
     assert set(unknown) <= of_the_compiler | (
         {"__aeabi_dadd", "__aeabi_ddiv", "__aeabi_dcmpgt"} if not options else set()

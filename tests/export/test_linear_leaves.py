@@ -5,6 +5,8 @@ import pytest
 
 from crisptree import CrispForestRegressor, CrispTreeClassifier, export
 from crisptree.export import ExportError, Portable
+from crisptree.export.c99.header import DeviceCost, make_header
+from tests.export import programs
 from tests.export.models import QUICK, of_numbers, skip_unless_it_runs, table
 
 MODELS = QUICK | {"leaf_model": "linear", "max_depth": 2}
@@ -69,6 +71,13 @@ def test_where_linear_leaves_cannot_go_they_are_refused():
             export.write(model, to, **options)
 
 
-def test_linear_leaves_compile_without_a_warning():
+def test_linear_leaves_compile_without_a_warning_and_fit_where_the_exporter_says(tmp_path):
+    if programs.shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("needs arm-none-eabi-gcc")
     model, X = made("three classes")
     assert "warns" not in str(export.check(model, X, "c"))
+    portable = Portable.of(model)
+    flash, stack, _ = programs.sizes(export.c(model), tmp_path)
+    costs = DeviceCost.of(portable, make_header(portable, "model", None, "auto"))
+    assert flash <= costs.flash
+    assert stack <= costs.stack

@@ -37,6 +37,8 @@ def export(
     inputs: Annotated[str | None, option(help="c, with --integer: inputs auto, plain or scaled.")] = None,
     form: Annotated[str | None, option(help="onnx: ensemble or paths; sklearn: forest or tree.")] = None,
     table: Annotated[str | None, option(help="sql: the table or view to read; by default rows.")] = None,
+    max_flash: Annotated[int | None, option(help="c: refuse more bytes of program memory.", panel=LIMITS)] = None,
+    max_stack: Annotated[int | None, option(help="c: refuse more bytes of stack.", panel=LIMITS)] = None,
     max_changed: Annotated[
         float | None,
         option(min=0, max=1, help="With --check: refuse if more than this share of rows change class.", panel=LIMITS),
@@ -62,6 +64,7 @@ def export(
     if max_changed is not None and check is None:
         raise typer.BadParameter("--max-changed needs rows to count: name them with --check FILE.")
     settings: dict[str, Any] = {"name": name, "integer": integer, "inputs": inputs, "form": form, "table": table}
+    settings |= {"max_flash": max_flash, "max_stack": max_stack}
     settings = {key: value for key, value in settings.items() if value is not None}
     if "name" in target.options:
         settings.setdefault("name", make_identifier(path.stem))

@@ -209,11 +209,12 @@ _CONSTANT_LEAVES_ONLY = _LINEAR_SPLITS_ONLY | {"linear": NO_LINEAR_LEAVES}
 _AXIS_SPLITS_ONLY = {
     "oblique": "its splits compare one feature with a threshold. Train with split='axis'."
 } | _CONSTANT_LEAVES_ONLY
+_C_OPTIONS = ("name", "integer", "inputs", "max_flash", "max_stack")
 
 FORMATS = {
     each.name: each
     for each in (
-        ExportFormat("c", "C99", (".h",), "c99", ("name", "integer", "inputs"), _LINEAR_SPLITS_ONLY),
+        ExportFormat("c", "C99", (".h",), "c99", _C_OPTIONS, _LINEAR_SPLITS_ONLY),
         ExportFormat("onnx", "ONNX", (".onnx",), "onnx_graph", ("name", "form"), _LINEAR_SPLITS_ONLY),
         ExportFormat("js", "JavaScript", (".mjs", ".js"), "javascript", (), _LINEAR_SPLITS_ONLY),
         ExportFormat("sql", "SQL", (".sql",), "sql_statement", ("table",), _CONSTANT_LEAVES_ONLY),

@@ -133,6 +133,11 @@ class StackedTrees:
         """Most probable class of every leaf, the first of equal ones.  (n_leaves,)"""
         return self.tables.argmax(axis=1)
 
+    @property
+    def linear_cost(self) -> int:
+        """Multiply-adds of the linear models of one leaf of every tree."""
+        return 0 if self.linear is None else self.n_trees * int(np.prod(self.linear[0].shape[1:]))
+
     def route(self, goes_right: Any, n_rows: int) -> Integers:
         """Leaf of rows in every tree; ``goes_right(split, rows)`` decides.  (n_trees, n_rows)"""
         leaves = np.empty((self.n_trees, n_rows), dtype=np.int64)
@@ -146,6 +151,23 @@ class StackedTrees:
                     right = goes_right(node, rows)
                     waiting += [(int(self.left[node]), rows[~right]), (int(self.right[node]), rows[right])]
         return leaves
+
+    def path_costs(self, costs: Integers) -> Integers:
+        """Total cost of the splits on the path to every leaf.  (n_splits,) → (n_leaves,)"""
+        total = np.zeros(self.n_leaves, dtype=np.int64)
+        waiting = [(int(root), 0) for root in self.root]
+        while waiting:
+            node, spent = waiting.pop()
+            if node < 0:
+                total[~node] = spent
+            else:
+                after = spent + int(costs[node])
+                waiting += [(int(self.left[node]), after), (int(self.right[node]), after)]
+        return total
+
+    def max_cost(self, costs: Integers) -> int:
+        """Maximum cost of a row: the most expensive path of every tree."""
+        return int(np.maximum.reduceat(self.path_costs(costs), self.first_leaf).sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,8 @@ def c(
     name: str = "model",
     integer: str | None = None,
     inputs: str = "auto",
+    max_flash: int | None = None,
+    max_stack: int | None = None,
 ) -> str:
     """Export a fitted model as one header of C99, also valid C++: no library, no allocation, no recursion.
 
@@ -35,6 +37,8 @@ def c(
         not overflow.
     inputs : {"auto", "plain", "scaled"}, default="auto"
         With ``integer``: whether features are used unscaled, or scaled to one range by ``NAME_quantize``.
+    max_flash, max_stack : int, default=None
+        Reject a header that takes more bytes of program memory, or of stack, on a Cortex-M0.
 
     Examples
     --------
@@ -46,4 +50,5 @@ def c(
     >>> [line for line in header.splitlines() if line.startswith("int32_t")][:2]
     ['int32_t level_leaf(const uint8_t *row);', 'int32_t level_predict(const uint8_t *row);']
     """
-    return str(find_format("c").write(model, name=name, integer=integer, inputs=inputs))
+    options = {"name": name, "integer": integer, "inputs": inputs, "max_flash": max_flash, "max_stack": max_stack}
+    return str(find_format("c").write(model, **options))

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crisptree.export.c99 import source
 from crisptree.export.c99.quantization import PRECISIONS, InputQuantization, QuantizedTrees, quantize
 from crisptree.export.c99.source import CArray, SparseTerms, fill, make_array, make_float_array
 from crisptree.export.escaping import escape_comment
-from crisptree.export.portable import Portable, StackedTrees
+from crisptree.export.portable import ExportError, Portable, StackedTrees
 from crisptree.inference.flat_tree import LANES
 from crisptree.inspection.model_view import InputColumn
 
@@ -20,6 +21,15 @@ MAX_NAMES = 200
 
 MAX_OFFSET = 2**30
 """To which a program can still add an input in 32 bits."""
+
+POINTER_BYTES = 4
+
+CODE_BYTES = {("float", False): 3072, ("float", True): 8192, ("integer", False): 512, ("integer", True): 1024}
+"""Machine code of a single tree and of a forest on a Cortex-M0, with the compiler's own functions for floats and
+division: upper bounds with -Os and -O2, measured, with room to spare."""
+
+STACK_BYTES = {("float", False): 288, ("float", True): 352, ("integer", False): 96, ("integer", True): 128}
+"""Stack likewise, without the sums of a forest."""
 
 FLOAT_NOTES = (
     "Weights are in the units of the features as they are; no scaling is needed before.",
@@ -38,11 +48,50 @@ class Header:
     arrays: tuple[CArray, ...]
     functions: tuple[str, ...]
     options: str  # of the export, as the header states them
+    costs: npt.NDArray[np.int64]  # multiply-adds of every split
+    kind: str  # type of the sums: "float" or "integer"
 
 
-def render(model: Portable, name: str = "model", integer: str | None = None, inputs: str = "auto") -> str:
+@dataclass(frozen=True)
+class DeviceCost:
+    """Cost of a header on a small machine (a Cortex-M0)."""
+
+    flash: int  # bytes of tables, names of classes and code, at most
+    stack: int  # bytes of stack of one prediction, at most
+    worst: int  # multiply-adds of the most expensive row
+
+    @classmethod
+    def of(cls, model: Portable, header: Header) -> DeviceCost:
+        """Estimate the cost from the tables themselves and the measured size of the code."""
+        is_linear = header.trees.linear is not None
+        case = (header.kind, header.trees.n_trees > 1 or is_linear)
+        sums = {"float": 8, "integer": 4}[header.kind] * model.n_outputs * (1 + is_linear) if case[1] else 0
+        tables = sum(array.n_bytes for array in (*header.arrays, *_class_arrays(model, header.name)))
+        names = sum(len(str(label).encode("utf-8", "surrogatepass")) + 1 + POINTER_BYTES for label in model.classes)
+        worst = header.trees.max_cost(header.costs) + header.trees.linear_cost
+        return cls(tables + names + CODE_BYTES[case], STACK_BYTES[case] + sums, worst)
+
+
+def render(
+    model: Portable,
+    name: str = "model",
+    integer: str | None = None,
+    inputs: str = "auto",
+    max_flash: int | None = None,
+    max_stack: int | None = None,
+) -> str:
     """Write the header; see ``export.c``."""
-    return _assemble(model, make_header(model, source.check_name(name), integer, inputs))
+    header = make_header(model, source.check_name(name), integer, inputs)
+    cost = DeviceCost.of(model, header)
+    for limit, maximum, needed in (("max_flash", max_flash, cost.flash), ("max_stack", max_stack, cost.stack)):
+        if maximum is not None and needed > maximum:
+            smaller = {None: "integer='int8' takes a quarter; ", "int16": "integer='int8' takes half; "}
+            raise ExportError(
+                f"the header must take at most `{limit}` = {maximum:,} bytes; it takes {needed:,}. "
+                f"{smaller.get(integer, '')}fewer weights do too: model.simplify(X, y, max_terms=…), or cut the tree "
+                "at a depth with truncate."
+            )
+    return _assemble(model, header)
 
 
 def make_header(model: Portable, name: str, integer: str | None, inputs: str) -> Header:
@@ -80,6 +129,8 @@ def _float_header(model: Portable, name: str) -> Header:
         tuple(arrays),
         (code, _prediction_code(model, fill("FLOAT_STEP", name=name), words), *functions),
         "single precision",
+        terms.costs() if is_sparse else np.full(trees.n_splits, model.n_features, dtype=np.int64),
+        "float",
     )
 
 
@@ -116,6 +167,8 @@ def _integer_header(model: Portable, quantized: QuantizedTrees, name: str) -> He
             *functions,
         ),
         f"integer={precision}, inputs={'plain' if inputs.is_plain else 'scaled'}",
+        quantized.costs,
+        "integer",
     )
 
 

@@ -95,6 +95,11 @@ class QuantizedTrees:
         start = 2 if len(self.terms.gap) < 2**16 else 4
         return len(self.terms.gap) * (size + 1) + start * len(self.weight) < self.weight.size * size
 
+    @cached_property
+    def costs(self) -> Integers:
+        """Multiply-adds of every split.  (n_splits,)"""
+        return self.terms.costs() if self.is_sparse else np.full(len(self.weight), self.weight.shape[1])
+
     def max_sum(self) -> int:
         """Largest absolute value of any partial sum, for any inputs within their range."""
         sums = np.abs(self.weight).sum(axis=1) * self.inputs.max_size + np.abs(self.bias)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.export.c99.header import DeviceCost, make_header
 from crisptree.export.c99.source import fill
 from crisptree.export.formats import EncodedRows, Predictions
 from crisptree.export.portable import ExportError, Portable
@@ -44,6 +45,7 @@ class ParsedHeader:
     many: bool
     one: str
     integer: str | None
+    inputs: str
 
     @classmethod
     def of(cls, text: str) -> ParsedHeader:
@@ -66,6 +68,7 @@ class ParsedHeader:
             f"void {name}_predict(" in text,
             search(rf"^#define {name.upper()}_ONE (\d+)$") or "1",
             search(r"^ \* Options: integer=(\w+)"),
+            search(r"^ \* Options: .*inputs=(\w+)") or "auto",
         )
 
     @property
@@ -117,7 +120,7 @@ def run(portable: Portable, written: str, rows: EncodedRows) -> Predictions:
     if refused:
         raise ExportError(f"the header refuses a row for its column {portable.inputs[refused - 1].name!r}.")
     version = subprocess.run([command, "--version"], capture_output=True, text=True, check=False).stdout
-    notes = [f"compiled with {version.partition(chr(10))[0]}"]
+    notes = [_cost_note(portable, header, leaves.astype(np.int64)), f"compiled with {version.partition(chr(10))[0]}"]
     if result.stderr.strip():
         notes.append(f"the compiler warns: {result.stderr.strip()[:500]}")
     return Predictions(leaves.astype(np.int64), outputs, classes.astype(np.int64), tuple(notes), header.integer is None)
@@ -152,3 +155,16 @@ def _convert_columns(
         else:
             table[:, index] = [np.nan if value is None else float(value) for value in values]
     return table
+
+
+def _cost_note(portable: Portable, header: ParsedHeader, leaves: npt.NDArray[np.int64]) -> str:
+    """Describe program memory, stack and multiply-adds, the latter for these rows."""
+    content = make_header(portable, header.name, header.integer, header.inputs)
+    costs, trees = DeviceCost.of(portable, content), content.trees
+    by_leaf = trees.path_costs(content.costs)
+    mean = by_leaf[leaves + trees.first_leaf].sum(axis=1).mean() if len(leaves) else 0.0
+    mean += trees.linear_cost
+    return (
+        f"on a Cortex-M0 at most {costs.flash:,} bytes of flash and {costs.stack:,} bytes of stack; {mean:,.1f} "
+        f"multiply-adds a row, at worst {costs.worst:,}"
+    )

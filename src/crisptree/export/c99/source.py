@@ -100,6 +100,10 @@ class SparseTerms:
             starts.append(len(gaps))
         return cls(np.array(starts), np.array(gaps, dtype=np.uint8), np.array(values, dtype=weight.dtype))
 
+    def costs(self) -> npt.NDArray[np.int64]:
+        """Multiply-adds of every split."""
+        return np.diff(self.start)
+
 
 def make_array(name: str, values: npt.ArrayLike, kind: str | None = None) -> CArray:
     """Make an array of float or double with digits that round-trip, or of integers in their smallest common type."""
