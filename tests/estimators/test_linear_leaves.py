@@ -203,7 +203,9 @@ def test_penalties_one_after_the_other_end_where_each_alone_does(members):
 
 def test_models_of_branches_have_weights_for_the_features_of_the_splits_only():
     X, y = bent()
-    model = plain_regressor(split="axis", grow="cart", leaf_model="branch_linear", leaf_l2=1.0, **QUICK).fit(X, y)
+    model = plain_regressor(split="axis", grow="axis_aligned", leaf_model="branch_linear", leaf_l2=1.0, **QUICK).fit(
+        X, y
+    )
     used = (model.tree_.weight != 0).any(axis=0)
     assert used.any()
     assert not used.all()
@@ -243,7 +245,7 @@ def test_the_soft_tree_mixes_the_models(regressor, classifier):
 
 
 def test_rules_paths_and_pages_know_the_models(regressor, classifier, tmp_path):
-    assert " * x2" in export.text(regressor)
+    assert " × x2" in export.text(regressor)
     assert "score =" in export.text(classifier)
     X, y = crossed(60)
     row, numbers = X[0], bent(60)
@@ -261,7 +263,7 @@ def test_rules_paths_and_pages_know_the_models(regressor, classifier, tmp_path):
     )
 
 
-def test_the_penalty_is_chosen_on_rows_that_did_not_train():
+def test_leaf_l2_is_selected_on_held_out_rows():
     X, y = bent(240)
     brief = QUICK | {"epochs": 3, "finetune_epochs": 3, "min_updates": 20}
     model = CrispTreeRegressor.from_flat(
@@ -295,7 +297,7 @@ def test_one_unit_for_all_weights_changes_no_penalty_that_is_left_open():
 
 
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
-def test_epochs_are_judged_with_the_models_of_the_leaves(kind):
+def test_epochs_are_scored_with_linear_leaves(kind):
     make, rows = (plain_regressor, bent) if kind == "numbers" else (plain_tree, crossed)
     values = {"leaf_model": "linear", "leaf_l2": 3.0, "early_stopping": True, **QUICK}
     values |= {} if kind == "numbers" else {"algorithm": "likelihood"}

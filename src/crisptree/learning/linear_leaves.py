@@ -16,6 +16,7 @@ from crisptree import native
 from crisptree.data.raw_rows import Scaling
 from crisptree.equations.leaves import (
     LOG_TWO_PI,
+    ROOT_SHARE,
     SMALLEST_VARIANCE,
     TreeRidge,
     log_softmax,
@@ -286,7 +287,7 @@ def compute_residuals(samples: Samples, row_weight: float = 1.0) -> Samples:
     rows = LeafRows.of_samples(samples)
     weight = row_weight * samples.weight.double().cpu().numpy()
     whole, everyone = TreeStructure.single_leaf(), [Members(np.arange(len(samples)), weight)]
-    y = rows.y - rows.x @ rows.fit(whole, everyone, [1.0]).sums[0, 0]
+    y = rows.y - rows.x @ rows.fit(whole, everyone, [ROOT_SHARE * weight.sum()]).sums[0, 0]
     spread = np.sqrt(np.average(y**2, axis=0, weights=weight))
     return replace(samples, y=torch.from_numpy(y / np.maximum(spread, 1e-12)).to(samples.y))
 
@@ -345,7 +346,7 @@ def with_models(
     structure, scaling, part, target = tree.structure, tree.statistics.scaling, task.training, task.target
     X, weight = np.asarray(part.X[:], dtype=np.float32), part.weight
     scaled, leaf = scaling.apply(X, n_jobs), route_rows(tree, X, n_jobs)
-    used = slice(None)
+    used: slice | npt.NDArray[np.intp] = slice(None)
     if of_branches and structure.n_splits:
         used = np.flatnonzero((tree.weight != 0).any(axis=0))
     members = Members.of_leaves(leaf, weight, structure.n_leaves)

@@ -267,17 +267,22 @@ def try_hyperplanes(search: CandidateSearch) -> Candidates:
         yield from climb(search, "l1", L1_LADDER)
 
 
+def limit_leaf_sizes(search: CandidateSearch, sizes: Sequence[int]) -> list[dict[str, int]]:
+    """Return minimal leaf sizes of candidates, none below the one that is set."""
+    given = search.parameters["min_samples_leaf"]
+    # A fraction is no lower bound that a number of rows could raise.
+    if not isinstance(given, Integral):
+        return [{}]
+    return [{"min_samples_leaf": size} for size in sorted({max(int(given), size) for size in sizes})]
+
+
 def try_cart(search: CandidateSearch) -> Candidates:
     """CART's thresholds of several leaf sizes at every depth, and the best of moderate depth finetuned."""
     if not search.is_free("split") or search.has_linear_leaves:
         return
     n_before = len(search.trials)
-    given = search.parameters["min_samples_leaf"]
     depth = {} if search.max_depth is not None and not search.has_free_depth else {"max_depth": None}
-    # A fraction is no lower bound that a number of rows could raise.
-    sizes = sorted({max(given, size) for size in CART_MIN_SAMPLES_LEAF}) if isinstance(given, Integral) else (None,)
-    for min_rows in sizes:
-        limit = {"min_samples_leaf": min_rows} if min_rows else {}
+    for limit in limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF):
         yield CART_SPLITS | {"finetune_epochs": 0} | depth | limit
     found = [trial for trial in search.trials[n_before:] if (trial.values["max_depth"] or 99) <= FINETUNED_CART_DEPTH]
     if found and search.parameters["finetune_epochs"]:
@@ -302,12 +307,11 @@ def try_linear_leaves(search: CandidateSearch) -> Candidates:
         oblique = {"split": "oblique", "l1": 0.0, "l2": 0.0, "input_noise": START_NOISE}
         yield oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"])
         if search.is_free("split") and search.problem.training.X.shape[1] <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
-            sizes = {"min_samples_leaf": max(CART_MIN_SAMPLES_LEAF)}
-            yield CART_SPLITS | model | sizes | limit(MAX_DEPTH_OF_LINEAR_LEAVES["axis"])
+            for size in limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF[-1:]):
+                yield CART_SPLITS | model | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES["axis"])
     if search.is_free("split") and (given == BRANCH_LINEAR or is_offered):
-        for min_rows in MIN_SAMPLES_OF_BRANCH_LINEAR_LEAVES:
-            sizes = {"leaf_model": BRANCH_LINEAR, "min_samples_leaf": min_rows}
-            yield CART_SPLITS | sizes | limit(MAX_DEPTH_OF_LINEAR_LEAVES[BRANCH_LINEAR])
+        for size in limit_leaf_sizes(search, MIN_SAMPLES_OF_BRANCH_LINEAR_LEAVES):
+            yield CART_SPLITS | {"leaf_model": BRANCH_LINEAR} | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES[BRANCH_LINEAR])
     if given in LINEAR_LEAVES and search.parameters["finetune_epochs"] and len(search.trials) > n_before:
         best = find_best(search.trials[n_before:]).values
         if best["max_depth"]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.finalization import select_strength, shrink, truncate
-from crisptree.inference.flat_tree import CrispForest, has_linear_leaves
+from crisptree.inference.flat_tree import BRANCH_LINEAR, CrispForest, has_linear_leaves
 from crisptree.learning.fitting import Bag, fit_forest, fit_tree
 from crisptree.learning.history import current_store
 from crisptree.learning.linear_leaves import PENALTIES, PENALTIES_OF_ONE_LEAF, STEPS_TO_SCORE, with_models
@@ -139,17 +139,16 @@ class TreeEvaluator(Evaluator):
         Where no penalty is set, it is the best one for all folds. For classes, whose models take many steps, only
         penalties beside that of the depth before are tried.
         """
-        target, unit = folds[0].problem.target, float(np.mean([fold.problem.mean_weight for fold in folds]))
-        grid, trials = PENALTIES[target.name], list[Trial]()
+        target, trials = folds[0].problem.target, list[Trial]()
         for depth in [depth for depth in LINEAR_LEAF_DEPTHS if depth <= deepest]:
-            penalties = [unit * penalty for penalty in (grid if depth else PENALTIES_OF_ONE_LEAF[target.name])]
+            penalties = self._list_penalties(folds, depth)
             if not is_auto(self.parameters, "leaf_l2"):
                 penalties = [spec.leaf_penalty or 0.0]
             elif len(trials) > 1 and not target.is_regression:
                 place = penalties.index(trials[-1].values["leaf_l2"])
                 penalties = penalties[max(0, place - 1) : place + 2]
             some = [truncate(tree, depth) for tree in trees]
-            scored = self._score_penalties(some, folds, penalties, spec)
+            scored = self._score_penalties(some, folds, penalties, of_branches=spec.has_branch_models)
             tried = [
                 make_trial(values | {"max_depth": depth, "leaf_l2": penalty}, rows, some, folds)
                 for penalty, rows in zip(penalties, scored, strict=True)
@@ -160,15 +159,14 @@ class TreeEvaluator(Evaluator):
                 return
 
     def _score_penalties(
-        self, trees: Sequence[FlatTree], folds: Sequence[Fold], penalties: Sequence[float], spec: Spec
+        self, trees: Sequence[FlatTree], folds: Sequence[Fold], penalties: Sequence[float], *, of_branches: bool
     ) -> list[tuple[RowScores, ...]]:
         """Score linear leaves with every penalty on every fold."""
         descending = penalties[::-1]  # the models of large ones are nearest to the start
 
         def score_fold(pair: tuple[FlatTree, Fold]) -> list[RowScores]:
             tree, fold = pair
-            common: dict[str, Any] = {"of_branches": spec.has_branch_models, "steps": STEPS_TO_SCORE}
-            models = with_models(tree, fold.problem, descending, 1, **common)
+            models = with_models(tree, fold.problem, descending, 1, of_branches=of_branches, steps=STEPS_TO_SCORE)
             return [score_tree(model, fold, 1) for model in models]
 
         with workers(min(len(folds), n_threads(self.n_jobs)) if current_store() is None else 1) as each_of:
@@ -179,11 +177,30 @@ class TreeEvaluator(Evaluator):
         """Select the trial of the lowest log loss among those that cannot be told from the most accurate one."""
         selected = select_close(search.trials)
         values, folds = dict(selected.values), search.rescale_folds(selected.values)
+        is_linear = has_linear_leaves({**self.parameters, **values})
         if is_auto(self.parameters, "shrinkage"):
             # Linear leaves are shrunk by their penalty.
-            is_linear = has_linear_leaves({**self.parameters, **values})
             values["shrinkage"] = 0.0 if is_linear else self._find_shrinkage(selected.trees, folds)
+        if is_linear and is_auto(self.parameters, "leaf_l2") and "leaf_l2" not in values:
+            values["leaf_l2"] = self._find_leaf_penalty(selected, folds)
         return values
+
+    def _find_leaf_penalty(self, trial: Trial, folds: Sequence[Fold]) -> float:
+        """Return the penalty that is best for the trees of a trial that was trained with another one."""
+        is_of_branches = {**self.parameters, **trial.values}["leaf_model"] == BRANCH_LINEAR
+        penalties = self._list_penalties(folds, max(tree.structure.depth for tree in trial.trees))
+        scored = self._score_penalties(trial.trees, folds, penalties, of_branches=is_of_branches)
+        tried = [
+            make_trial({"leaf_l2": penalty}, rows, trial.trees, folds)
+            for penalty, rows in zip(penalties, scored, strict=True)
+        ]
+        return float(select_penalty(tried).values["leaf_l2"])
+
+    def _list_penalties(self, folds: Sequence[Fold], depth: int) -> list[float]:
+        """Return the penalties that are compared, in the unit of the weights."""
+        grid = PENALTIES if depth else PENALTIES_OF_ONE_LEAF
+        unit = float(np.mean([fold.problem.mean_weight for fold in folds]))
+        return [unit * penalty for penalty in grid[folds[0].problem.target.name]]
 
     def _find_shrinkage(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> float:
         """Return the median over the folds of the shrinkage that is best for each tree."""
