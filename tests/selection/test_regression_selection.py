@@ -132,7 +132,7 @@ def test_candidates_with_linear_leaves_have_thresholds_and_hyperplanes_and_both_
     kinds = {(values["split"], values["leaf_model"]) for values in linear}
     assert kinds == {("oblique", "linear"), ("axis", "linear"), ("axis", "branch_linear")}
     assert {values["max_depth"] for values in linear} >= {0, 1, 2}
-    assert model.score(rows[150:], numbers[150:]) > 0.9
+    assert model.score(rows[150:], numbers[150:]) > 0.8
 
 
 def test_forests_try_linear_leaves_where_they_are_free():

@@ -30,7 +30,6 @@ from crisptree.inference import flat_tree as routing
 from crisptree.inference.finalization import PruningPath, cost_complexity_path
 from crisptree.inference.finalization import prune as prune_tree
 from crisptree.inference.finalization import truncate as truncate_tree
-from crisptree.inference.flat_tree import LINEAR_LEAVES
 from crisptree.parameters.estimators import PAPER, RowParameters, check_argument
 from crisptree.parameters.training import true_or_false
 from crisptree.persistence.model_file import ModelFile, ModelFileError, Sections, write
@@ -612,7 +611,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         check_single_process("partial_fit")
         check_argument("memory", memory)
         true_or_false().check("grow", grow)
-        if self.leaf_model in LINEAR_LEAVES or getattr(getattr(self, "tree_", None), "is_linear", False):
+        if self.leaf_model not in ("auto", "constant") or getattr(getattr(self, "tree_", None), "is_linear", False):
             raise ValueError(
                 "`leaf_model` must be 'constant' for partial_fit, because linear leaves keep no counts that new rows "
                 f"could be added to; got {self.leaf_model!r}. Use fit with all rows, or leaf_model='constant'."

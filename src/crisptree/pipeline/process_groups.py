@@ -16,7 +16,6 @@ from crisptree.data.raw_rows import Scaling
 from crisptree.data.validation import InputSchema, find_image_shape, is_sparse, needs_encoder, resolve_columns
 from crisptree.distributed import MAX_SHARDS
 from crisptree.encoding.containers import materialize
-from crisptree.inference.flat_tree import has_linear_leaves
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.base import keep_shared_checkpoints
 from crisptree.learning.samples import RowSet, TrainingTask
@@ -164,7 +163,7 @@ def _check_local_rows(estimator: RowModel, X: Any, y: Any, sample_weight: Any) -
     X, y, sample_weight = materialize(detach(X)), detach(y), detach(sample_weight)
     if is_sparse(X):
         raise ValueError("X must be dense for a fit by several processes; got a sparse matrix. Use X.toarray().")
-    if not has_linear_leaves(parameters) and needs_encoder(parameters["categorical_features"], X):
+    if parameters["leaf_model"] in ("auto", "constant") and needs_encoder(parameters["categorical_features"], X):
         raise ValueError(
             "X must be all finite numbers for a fit by several processes, because no process sees all values of a "
             "column; got a table with text, categories or missing values. Encode it first, "
