@@ -46,7 +46,7 @@ AT_ONCE = 100
 """Rows of one measurement in C: short enough that others rarely interrupt it."""
 
 DEEP = 12
-FORMS = ("matrix", "ensemble", "paths")
+FORMS = ("ensemble", "paths")
 
 ASK = """
 int32_t ask(const {type} *rows, int32_t n);

@@ -21,8 +21,8 @@ PICTURES = {
     "plot_roughness": ["roughness.png"],
     "plot_segmentation": ["cells.png", "cells-weights.png"],
     "plot_soft_to_hard": ["soft-to-hard.png", "training.png"],
-    "plot_one_path": ["confusion.png", "path-in-tree.png", "path.png"],
-    "plot_tabular": ["tabular-tree.png", "tabular-weights.png", "tabular-path.png"],
+    "plot_one_path": ["confusion.png", "path-in-tree.png"],
+    "plot_tabular": ["tabular-tree.png", "tabular-weights.png"],
 }
 """The figures of every example, in order."""
 

@@ -8,9 +8,9 @@ digit turned, which pixels pushed it to which side, and what that did to the cla
 
 import matplotlib.pyplot as plt
 
-from crisptree import CrispTreeClassifier, TrainingOptions
+from crisptree import CrispTreeClassifier, TrainingOptions, explain
 from crisptree.datasets import load_digits
-from crisptree.plots import plot_confusion, plot_path, plot_tree
+from crisptree.plots import plot_confusion, plot_tree
 
 digits = load_digits()
 model = CrispTreeClassifier(
@@ -32,7 +32,7 @@ print(f"a {digits.y_valid[wrong]}, taken for a {model.predict(digits.X_valid[[wr
 plot_tree(model, sample=digits.X_valid[wrong])
 
 # %%
-# The same way in detail. Pushes are weights times what the digit differs from the mean digit.
-plot_path(model, digits.X_valid[wrong])
+# The same path as text: contributions are weights times the difference from the mean digit.
+print(explain.path(model, digits.X_valid[wrong], top=3))
 
 plt.show()

@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 
-from crisptree import CrispTreeClassifier
-from crisptree.plots import plot_path, plot_tree, plot_weights
+from crisptree import CrispTreeClassifier, explain
+from crisptree.plots import plot_tree, plot_weights
 
 wine = load_wine(as_frame=True)
 growers = wine.target.map({0: "grower A", 1: "grower B", 2: "grower C"})
@@ -29,6 +29,6 @@ plot_weights(model)
 
 # %%
 # One wine. Columns are found by their names.
-plot_path(model, X_test.iloc[0])
+print(explain.path(model, X_test.iloc[0], top=3))
 
 plt.show()

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import accuracy_score, f1_score, jaccard_score, recall_score, roc_auc_score
 
 from crisptree import CrispSegmenter, metrics
 from crisptree.datasets import Dataset, load_isbi
@@ -160,15 +161,15 @@ def measure(model: Model, images: np.ndarray, truth: np.ndarray) -> dict[str, fl
     seconds = time.perf_counter() - started
     found = np.where(probability > 0.5, MEMBRANE, CELL)
     pieces = [[metrics.segments(image == CELL) for image in stack] for stack in (truth, found)]
-    leaves = model.leaves(images)
+    leaves, flat = model.leaves(images), (truth.ravel(), found.ravel())
     return {
-        "pixel_accuracy": metrics.pixel_accuracy(truth, found),
-        "roc_auc": metrics.roc_auc(truth, probability, positive=MEMBRANE),
-        "f1": metrics.f1(truth, found, positive=MEMBRANE),
-        "iou_membrane": metrics.intersection_over_union(truth, found)[MEMBRANE],
-        "iou_cell": metrics.intersection_over_union(truth, found)[CELL],
+        "pixel_accuracy": accuracy_score(*flat),
+        "roc_auc": roc_auc_score(truth.ravel() == MEMBRANE, probability.ravel()),
+        "f1": f1_score(*flat, pos_label=MEMBRANE, zero_division=1.0),
+        "iou_membrane": jaccard_score(*flat, pos_label=MEMBRANE),
+        "iou_cell": jaccard_score(*flat, pos_label=CELL),
         "adapted_rand_error": metrics.adapted_rand_error(*pieces),
-        "membrane_errors": 1 - metrics.recall(truth, found, positive=MEMBRANE),
+        "membrane_errors": 1 - recall_score(*flat, pos_label=MEMBRANE),
         "same_leaf": None if leaves is None else metrics.neighbours_in_same_leaf(leaves),
         "seconds_per_slice": seconds / len(images),
     }

@@ -79,8 +79,7 @@ EXCEPTIONS = {
     "learning/growth.py": {"baselines"},  # exact thresholds, where no stump could be trained
     "persistence/trees.py": {"splits", "tree", "threads"},  # with torch, for trees of modules only
     "estimators/forest.py": {"explain"},  # inside the methods that explain
-    "estimators/base.py": {"threads"},  # inside the guard of every fit
-    "estimators/row_estimator.py": {"explain", "export", "report"},
+    "estimators/base.py": {"explain", "export", "report"},  # inside methods
 }
 """Files that may import one more part, and why."""
 
@@ -112,7 +111,7 @@ LIBRARIES = {
         "report",
         "targets",
         "data/validation.py",
-        "encoding/array_files.py",
+        "files",
         "encoding/table_encoder.py",
         "cli/evaluation.py",
     },

@@ -14,8 +14,7 @@ GROUPS = {
         {"jobs/fit/memory.max": "max", "jobs/memory.max": "700", "jobs/fit/memory.high": "900"},
         700,
     ),
-    "one controller": ("5:cpu:/x\n4:memory:/docker/ab\n", {"memory/docker/ab/memory.limit_in_bytes": "500"}, 500),
-    "a container of one controller": ("4:memory:/docker/ab\n", {"memory/memory.limit_in_bytes": "600"}, 600),
+    "a container that does not see its own path": ("0::/docker/ab\n", {"memory.max": "600"}, 600),
     "no limit": ("0::/\n", {"memory.max": "max\n"}, math.inf),
     "no groups": (None, {}, math.inf),
 }

@@ -1,29 +1,44 @@
-"""Reading of regular files within the limits, with errors that name the file, and atomic writing."""
+"""Reading of regular files and of arrays in files within the limits, errors that name the file, and atomic writing."""
 
 from __future__ import annotations
 
+import bz2
 import errno
+import gzip
 import hashlib
 import io
+import lzma
+import math
 import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+import time
+import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib import format as npy
 
 from crisptree import limits
 
-if sys.platform != "win32":
-    import fcntl
-
 CHUNK_BYTES = 2**20
+
+DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+"""Functions that open a compressed stream, by the suffix of its file."""
+
+NPY_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 MAX_SUFFIX_LENGTH = 16
 """Bytes of an ending that a temporary name keeps, for libraries that choose a format by it."""
+
+MAX_TEMPORARY_AGE = 86_400
+"""Seconds after which a temporary file counts as left behind by a killed process."""
 
 StrPath = str | PathLike[str]
 
@@ -104,6 +119,71 @@ class Bounded(io.RawIOBase):
         return len(piece)
 
 
+def read_npz(path: StrPath) -> dict[str, npt.NDArray[Any]]:
+    """Read the arrays of a .npz file by name; nothing is unpickled, and sizes are checked before an array is read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "rows.npz"
+    >>> np.savez(path, X=np.zeros((2, 3)), y=np.arange(2))
+    >>> {name: array.shape for name, array in read_npz(path).items()}
+    {'X': (2, 3), 'y': (2,)}
+    """
+    size, claimed = checked_size(path), 0
+    arrays = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            name = member.removesuffix(".npy")
+            if name == member:
+                continue
+            with archive.open(member) as stream:
+                claimed += _read_claimed_bytes(stream, name)
+            limits.current().check_unpacked(claimed, size, f"says that its arrays hold {claimed:,} bytes")
+            with archive.open(member) as stream:
+                arrays[name] = npy.read_array(stream, allow_pickle=False)
+    return arrays
+
+
+def _read_claimed_bytes(stream: Any, name: str) -> int:
+    """Return the size of an array; an axis of length 0 counts as 1, because other code iterates over the other axes."""
+    version = npy.read_magic(stream)
+    if version not in NPY_HEADERS:
+        raise ValueError(f"the array {name!r} has version {version}")
+    shape, _, dtype = NPY_HEADERS[version](stream)
+    if dtype.hasobject or min(shape, default=0) < 0:
+        raise ValueError(f"the array {name!r} holds Python objects or has a negative side")
+    return max(1, dtype.itemsize) * math.prod(max(1, side) for side in shape)
+
+
+def read_libsvm(file: IO[bytes]) -> tuple[Any, npt.NDArray[np.float64]]:
+    r"""Read lines of a label and ``index:value`` pairs, with ascending indices from 1, as a CSR matrix and labels.
+
+    Raises
+    ------
+    ValueError
+        With what the file must hold, to be put behind its name.
+
+    Examples
+    --------
+    >>> import io
+    >>> rows, labels = read_libsvm(io.BytesIO(b"2 1:.50 3:1  # the first row\n1 2:7\n"))
+    >>> rows.toarray().tolist(), labels.tolist()
+    ([[0.5, 0.0, 1.0], [0.0, 7.0, 0.0]], [2.0, 1.0])
+    """
+    from sklearn.datasets import load_svmlight_file  # takes a second to import
+
+    try:
+        rows, labels = load_svmlight_file(file, dtype=np.float64, zero_based=False)
+    except limits.LimitError:
+        raise
+    except (ValueError, OverflowError) as error:
+        raise ValueError(
+            f"must hold lines such as '1 3:0.5 7:1', with ascending indices from 1; it does not ({error})."
+        ) from error
+    return rows, labels
+
+
 def _damaged(path: object, kind: str, error: Exception) -> str:
     message = " ".join(str(error).split())[:200] or type(error).__name__
     return f"{path} is damaged or not a {kind} ({message})."
@@ -117,7 +197,7 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[Path]:
     its target is replaced. A file keeps its permissions, a new one gets those that the umask leaves. A pipe or a device
     is rejected. File and folder are synchronised to disk when the block is left.
 
-    A killed process leaves its temporary file; the next one that writes to the same path removes it.
+    A killed process leaves its temporary file; a later write to the same path removes it once it is a day old.
 
     Examples
     --------
@@ -132,17 +212,16 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[Path]:
     mode = _mode(target)
     prefix = f".crisptree-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]}-"
     _remove_stale(target.parent, prefix)
-    temporary, lock = _create(target, prefix, 0o666 if mode is None else 0o600)
+    # Where a file is replaced, nobody else may read the new one even for a moment.
+    temporary = _create(target, prefix, 0o666 if mode is None else 0o600)
     try:
         yield temporary
         _flush(temporary, mode)
-        temporary.replace(target)  # while the lock is held: a file without one is stale and may be removed
+        temporary.replace(target)
         _folder_to_disk(target.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    finally:
-        os.close(lock)
 
 
 def _mode(target: Path) -> int | None:
@@ -158,28 +237,12 @@ def _mode(target: Path) -> int | None:
     return stat.S_IMODE(mode) & 0o777
 
 
-def _create(target: Path, prefix: str, mode: int) -> tuple[Path, int]:
-    """Create a temporary file, and the handle that locks it until it is closed or the process ends.
-
-    Where a file is replaced, nobody else may read the new one even for a moment.
-    """
+def _create(target: Path, prefix: str, mode: int) -> Path:
+    """Create an empty temporary file."""
     ending = target.suffix if len(os.fsencode(target.suffix)) <= MAX_SUFFIX_LENGTH else ""
-    while True:
-        temporary = target.parent / f"{prefix}{secrets.token_hex(4)}{ending}"
-        if sys.platform == "win32":  # the lock comes first: without it the file is stale
-            lock = os.open(_lock_file(temporary), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_TEMPORARY)
-            try:
-                os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
-            except BaseException:
-                os.close(lock)
-                raise
-            return temporary, lock
-        lock = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
-        with suppress(BlockingIOError):
-            _lock(lock)
-            if temporary.exists():
-                return temporary, lock
-        os.close(lock)  # another writer found it before it was locked, and removes it as stale
+    temporary = target.parent / f"{prefix}{secrets.token_hex(8)}{ending}"
+    os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
+    return temporary
 
 
 def _flush(temporary: Path, mode: int | None) -> None:
@@ -194,52 +257,12 @@ def _flush(temporary: Path, mode: int | None) -> None:
 
 
 def _remove_stale(folder: Path, prefix: str) -> None:
-    """Remove temporary files of this target that nobody has locked: their writers were killed.
-
-    Anything may have such a name: a pipe is not waited for, a link not followed, and only regular files are removed.
-    """
-    with suppress(OSError):
-        for left in folder.glob(f"{prefix}*"):
-            with suppress(OSError):
-                if sys.platform == "win32":
-                    if stat.S_ISREG(left.lstat().st_mode) and not _lock_file(left).exists():
-                        left.unlink()
-                    continue
-                handle = os.open(left, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-                try:
-                    status = os.fstat(handle)
-                    if stat.S_ISREG(status.st_mode) and _lock(handle) and os.path.samestat(status, left.lstat()):
-                        left.unlink()
-                finally:
-                    os.close(handle)
-
-
-if sys.platform == "win32":
-
-    def _lock_file(temporary: Path) -> Path:
-        """The file that exists while a temporary file is being written; the system removes it when its handle closes.
-
-        Windows renames no file that is open, so that the temporary file itself cannot be locked until it has its name.
-        """
-        return temporary.with_name(f".{temporary.name}")
-
-else:
-
-    def _lock(handle: int) -> bool:
-        """Lock a file for this handle; False where the file system knows no locks.
-
-        Raises
-        ------
-        BlockingIOError
-            Another handle has locked it.
-        """
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:
-            return False
-        return True
+    """Remove old temporary files of this target, whose writers were killed; links and pipes of such a name stay."""
+    for left in folder.glob(f"{prefix}*"):
+        with suppress(OSError):
+            status = left.lstat()
+            if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > MAX_TEMPORARY_AGE:
+                left.unlink()
 
 
 def _folder_to_disk(folder: Path) -> None:

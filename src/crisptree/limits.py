@@ -1,7 +1,7 @@
 """Resource limits: what files may ask of the machine that reads them, and how much memory this process may use.
 
-Readers check the limits before they allocate. A limit can be changed in three ways: for a block of code, for the
-process, or by an environment variable named after it, such as ``CRISPTREE_LIMIT_UNPACKED_BYTES=8000000000``.
+Readers check the limits before they allocate. A limit is changed for a block of code, or by an environment variable
+named after it, such as ``CRISPTREE_LIMIT_UNPACKED_BYTES=8000000000``.
 
 >>> from crisptree import limits
 >>> with limits.changed(pages=2):
@@ -16,18 +16,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-__all__ = ["Limits", "LimitError", "current", "changed", "set_limits"]
+__all__ = ["Limits", "LimitError", "current", "changed"]
 
 PREFIX = "CRISPTREE_LIMIT_"
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 PROCESS = Path("/proc/self/cgroup")
-GROUP_FILES = {"": ("memory.max", "memory.high"), "memory": ("memory.limit_in_bytes",)}
-"""Files that hold a memory limit: of control groups version 2, and of the memory controller of version 1."""
 
 
 class LimitError(ValueError):
@@ -58,8 +55,6 @@ class Limits:
         Window × scale of a segmenter, in pixels.
     download_bytes : int, default=2 GiB
         What a server may send for a file whose size is not known.
-    download_seconds : int, default=3,600
-        How long one download may take from its first byte to its last.
     """
 
     file_bytes: int = 2**32
@@ -71,7 +66,6 @@ class Limits:
     depth: int = 1_000
     reach: int = 2**14
     download_bytes: int = 2**31
-    download_seconds: int = 3_600
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -97,12 +91,11 @@ class Limits:
 
 
 _NAMES = tuple(field.name for field in fields(Limits))
-_process: dict[str, int] = {}
 _here: ContextVar[dict[str, int] | None] = ContextVar("crisptree_limits", default=None)
 
 
 def current() -> Limits:
-    """Return the limits in effect: ``changed`` before ``set_limits`` before the environment before defaults.
+    """Return the limits in effect: ``changed`` before the environment before defaults.
 
     Examples
     --------
@@ -110,24 +103,7 @@ def current() -> Limits:
     True
     """
     from_environment = {name: _number(name, text) for name in _NAMES if (text := os.environ.get(_variable(name)))}
-    return Limits(**from_environment | _process | (_here.get() or {}))
-
-
-def set_limits(**changes: int) -> None:
-    """Change some limits for the whole process; without arguments, reset all such changes.
-
-    Examples
-    --------
-    >>> set_limits(file_bytes=10**12)
-    >>> current().file_bytes
-    1000000000000
-    >>> set_limits()
-    """
-    _check_names(changes)
-    replace(Limits(), **changes)
-    if not changes:
-        _process.clear()
-    _process.update(changes)
+    return Limits(**from_environment | (_here.get() or {}))
 
 
 @contextmanager
@@ -140,18 +116,14 @@ def changed(**changes: int) -> Iterator[Limits]:
     ...     limits.unpacked(size=100)
     10000000000
     """
-    _check_names(changes)
+    for name in changes:
+        if name not in _NAMES:
+            raise TypeError(f"there is no limit {name!r}; there are {', '.join(_NAMES)}.")
     before = _here.set((_here.get() or {}) | changes)
     try:
         yield current()
     finally:
         _here.reset(before)
-
-
-def _check_names(changes: dict[str, Any]) -> None:
-    for name in changes:
-        if name not in _NAMES:
-            raise TypeError(f"there is no limit {name!r}; there are {', '.join(_NAMES)}.")
 
 
 def _number(name: str, text: str) -> int:
@@ -166,7 +138,7 @@ def _variable(name: str) -> str:
 
 
 def _remedy(name: str, requested: int) -> str:
-    change = f"crisptree.limits.set_limits({name}={requested}), or {_variable(name)}={requested}"
+    change = f"with crisptree.limits.changed({name}={requested}), or {_variable(name)}={requested}"
     return f"If you trust it, raise the limit: {change}."
 
 
@@ -176,23 +148,14 @@ def usable_memory() -> float:
 
 
 def control_group_limit(root: Path = CONTROL_GROUPS, process: Path = PROCESS) -> float:
-    """Return the smallest memory limit of the process's control groups and their parents; infinite without any."""
+    """Return the smallest memory limit of the process's control group (version 2) and its parents; infinite without."""
     try:
-        lines = process.read_text().splitlines()
+        path = process.read_text().rpartition("0::")[2].strip()
     except OSError:
-        lines = []
+        path = ""
+    group = PurePosixPath("/", path)
     # Inside a container the group's own path may not be there: its root is the container's group.
-    groups = [(controller, PurePosixPath("/")) for controller in GROUP_FILES]
-    for line in lines:
-        _, _, rest = line.partition(":")
-        controllers, _, where = rest.partition(":")
-        groups += [(name, PurePosixPath(where)) for name in controllers.split(",") if name in GROUP_FILES]
-    limit = math.inf
-    for controller, path in groups:
-        for group in (path, *path.parents):
-            folder = root / controller / str(group).lstrip("/")
-            limit = min(limit, *(_file_limit(folder / name) for name in GROUP_FILES[controller]))
-    return limit
+    return min(_file_limit(root / str(each).lstrip("/") / "memory.max") for each in (group, *group.parents))
 
 
 def _file_limit(file: Path) -> float:

@@ -1,21 +1,18 @@
-"""Metrics that scikit-learn lacks, or has for flat arrays only: of class probabilities and of label images.
+"""Metrics that scikit-learn lacks: of class probabilities and of label images.
 
 scikit-learn's ``log_loss`` clips probabilities of 0 instead of returning infinity, its ``brier_score_loss`` takes more
 than two classes from 1.7 on only, and it has no calibration error. ``log_loss``, ``brier_score`` and
 ``calibration_error`` take the true classes (n,) and the probabilities (n, n_classes) of the columns ``classes``,
 without which the true classes are column indices.
 
-The others take label, score or leaf images: arrays of any equal shape, or lists of such arrays. Pixels of all images
-are pooled, except in ``adapted_rand_error``, which is averaged over images.
+The others take label or leaf images: arrays of any equal shape, or lists of such arrays. ``flatten_pixels`` makes the
+arguments of scikit-learn's metrics of them; ``adapted_rand_error`` is averaged over images.
 
 >>> import numpy as np
 >>> from crisptree import metrics
 >>> y_true, y_proba = np.array([0, 1]), np.array([[0.8, 0.2], [0.4, 0.6]])
 >>> round(metrics.log_loss(y_true, y_proba), 3), round(metrics.brier_score(y_true, y_proba), 3)
 (0.367, 0.2)
->>> y_true, y_pred = np.array([[0, 0, 1], [1, 1, 1]]), np.array([[0, 1, 1], [1, 1, 0]])
->>> round(metrics.pixel_accuracy(y_true, y_pred), 3), round(metrics.f1(y_true, y_pred, positive=0), 3)
-(0.667, 0.5)
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
-from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, jaccard_score, recall_score, roc_auc_score
 from sklearn.metrics.cluster import contingency_matrix
 
 Images = npt.ArrayLike | Sequence[npt.ArrayLike]
@@ -36,14 +32,9 @@ __all__ = [
     "adapted_rand_error",
     "brier_score",
     "calibration_error",
-    "confusion",
-    "f1",
-    "intersection_over_union",
+    "flatten_pixels",
     "log_loss",
     "neighbours_in_same_leaf",
-    "pixel_accuracy",
-    "recall",
-    "roc_auc",
     "segments",
 ]
 
@@ -117,54 +108,32 @@ def _validate(y_true: Any, y_proba: Any, classes: Any) -> tuple[npt.NDArray[np.i
     return hits.argmax(axis=1), table
 
 
-def confusion(y_true: Images, y_pred: Images, ignore_label: Any = None) -> tuple[npt.NDArray[Any], Doubles]:
-    """Return the classes that occur, and the confusion matrix of the pixels."""
-    classes, true, seen = _numbered(y_true, y_pred, ignore_label)
-    n = len(classes)
-    table = confusion_matrix(true, seen, labels=np.arange(max(2, n)))[:n, :n]  # scikit-learn warns for a single class
-    return classes, table.astype(np.float64)
-
-
-def pixel_accuracy(y_true: Images, y_pred: Images, ignore_label: Any = None) -> float:
-    """Compute the share of correctly classified pixels."""
-    _, true, seen = _numbered(y_true, y_pred, ignore_label)
-    return float(accuracy_score(true, seen))
-
-
-def recall(y_true: Images, y_pred: Images, positive: Any = 1, ignore_label: Any = None) -> float:
-    """Compute the recall of a class."""
-    true, seen = _labelled(y_true, y_pred, ignore_label)
-    if not (true == positive).any():
-        raise ValueError(f"`y_true` must have pixels of class {positive!r} to compute its recall; it has none.")
-    return float(recall_score(true == positive, seen == positive))
-
-
-def f1(y_true: Images, y_pred: Images, positive: Any = 1, ignore_label: Any = None) -> float:
-    """Compute the F1 score of a class; 1 where neither image has it."""
-    true, seen = _labelled(y_true, y_pred, ignore_label)
-    return float(f1_score(true == positive, seen == positive, zero_division=1.0))
-
-
-def intersection_over_union(y_true: Images, y_pred: Images, ignore_label: Any = None) -> dict[Any, float]:
-    """Compute the intersection over union (Jaccard score) of every class.
+def flatten_pixels(
+    y_true: Images, y_pred: Images, ignore_label: Any = None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Flatten labels and predictions of all images to the arguments of scikit-learn's metrics, without ignored pixels.
 
     Examples
     --------
-    >>> intersection_over_union([0, 0, 1, 1], [0, 1, 1, 1])
-    {0: 0.5, 1: 0.6666666666666666}
+    >>> from sklearn.metrics import f1_score
+    >>> y_true, y_pred = np.array([[0, 0, 1], [1, 1, 9]]), np.array([[0, 1, 1], [1, 1, 0]])
+    >>> round(f1_score(*flatten_pixels(y_true, y_pred, ignore_label=9), pos_label=0), 3)
+    0.667
     """
-    classes, true, seen = _numbered(y_true, y_pred, ignore_label)
-    return dict(zip(classes.tolist(), jaccard_score(true, seen, average=None).tolist(), strict=True))
-
-
-def roc_auc(y_true: Images, y_score: Images, positive: Any = 1, ignore_label: Any = None) -> float:
-    """Compute the area under the ROC curve of the scores of a class against all others."""
-    true, scores = _labelled(y_true, y_score, ignore_label)
-    if not np.isfinite(scores).all():
-        raise ValueError("scores must be finite; some are not.")
-    if len(np.unique(true == positive)) < 2:
-        raise ValueError(f"there must be pixels of class {positive!r} and of others; got only one of the two.")
-    return float(roc_auc_score(true == positive, scores))
+    several = _is_list(y_true) or _is_list(y_pred)
+    pair: tuple[Any, Any] = (y_true, y_pred)
+    one, other = ([np.asarray(image) for image in (images if several else [images])] for images in pair)
+    shapes, others = ([image.shape for image in images] for images in (one, other))
+    if shapes != others:
+        raise ValueError(f"both must have the same shapes; got {shapes[:4]} and {others[:4]}.")
+    true, predicted = (np.concatenate([image.reshape(-1) for image in images]) for images in (one, other))
+    if ignore_label is not None:
+        is_nan = isinstance(ignore_label, float | np.floating) and np.isnan(ignore_label)  # which differs from itself
+        kept = true == true if is_nan else true != ignore_label
+        true, predicted = true[kept], predicted[kept]
+    if not len(true):
+        raise ValueError("there must be at least one labelled pixel to count; got none.")
+    return true, predicted
 
 
 def segments(inside: npt.ArrayLike) -> npt.NDArray[np.int32]:
@@ -234,34 +203,6 @@ def neighbours_in_same_leaf(leaves: Images) -> float:
 
 def _is_list(images: Any) -> bool:
     return isinstance(images, list | tuple) and any(hasattr(image, "shape") for image in images)
-
-
-def _labelled(y_true: Any, y_pred: Any, ignore_label: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return the pixels of all images as flat arrays, without ignored ones."""
-    several = _is_list(y_true) or _is_list(y_pred)
-    one, other = ([np.asarray(image) for image in (images if several else [images])] for images in (y_true, y_pred))
-    shapes, others = ([image.shape for image in images] for images in (one, other))
-    if shapes != others:
-        raise ValueError(f"both must have the same shapes; got {shapes[:4]} and {others[:4]}.")
-    true, seen = (np.concatenate([image.reshape(-1) for image in images]) for images in (one, other))
-    if ignore_label is not None:
-        if isinstance(ignore_label, float | np.floating) and np.isnan(ignore_label):  # which differs from itself
-            counts = ~np.isnan(true) if true.dtype.kind == "f" else np.ones(len(true), dtype=bool)
-        else:
-            counts = true != ignore_label
-        true, seen = true[counts], seen[counts]
-    if not len(true):
-        raise ValueError("there must be at least one labelled pixel to count; got none.")
-    return true, seen
-
-
-def _numbered(
-    y_true: Any, y_pred: Any, ignore_label: Any
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return the classes that occur, and the class indices of the pixels."""
-    true, seen = _labelled(y_true, y_pred, ignore_label)
-    classes, numbers = np.unique(np.concatenate([true, seen]), return_inverse=True)
-    return classes, numbers[: len(true)], numbers[len(true) :]
 
 
 def _as_images(images: Any) -> list[npt.NDArray[Any]]:

@@ -31,12 +31,6 @@ class SupportsArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 
-class SupportsDataFrame(Protocol):
-    """A frame of any library that speaks the interchange protocol."""
-
-    def __dataframe__(self) -> Any: ...
-
-
 class SparseMatrix(Protocol):
     """A sparse matrix or array of SciPy, whether its stubs are installed or not."""
 
@@ -46,9 +40,7 @@ class SparseMatrix(Protocol):
 ArrayLike: TypeAlias = npt.ArrayLike | SupportsArray
 """One value per row, or several: lists, arrays, Series."""
 
-MatrixLike: TypeAlias = (
-    ArrayLike | Sequence[Any] | Mapping[str, Any] | SparseMatrix | SupportsArrowStream | SupportsDataFrame
-)
+MatrixLike: TypeAlias = ArrayLike | Sequence[Any] | Mapping[str, Any] | SparseMatrix | SupportsArrowStream
 """Rows: arrays, lists of rows, dictionaries of columns, sparse matrices, frames and tables."""
 
 BatchesLike: TypeAlias = "Batches | Callable[[], Iterable[Any]] | Dataset[Any] | DataLoader[Any]"

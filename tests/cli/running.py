@@ -1,9 +1,8 @@
-"""The command in this process, and what it said."""
+"""Run the command in this process."""
 
 import math
 import os
 from itertools import pairwise
-from types import SimpleNamespace
 from unittest import mock
 
 from typer.testing import CliRunner
@@ -17,7 +16,7 @@ FOREST_QUICK = (*QUICK[:-4], *QUICK[-2:])
 
 
 def run(*arguments, stdin=None):
-    """``seen`` is all that was printed, ``said`` that with single spaces, ``raw`` is stdout, ``notes`` is stderr.
+    """Run the command as ``CliRunner.invoke`` does; ``text`` of the result is its output with single spaces.
 
     Progress lines are off: whether one is printed depends on how long the command takes.
     """
@@ -25,12 +24,12 @@ def run(*arguments, stdin=None):
         result = CliRunner().invoke(app, _without_overruled([str(argument) for argument in arguments]), input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    said, raw, notes = " ".join(result.output.split()), result.stdout, result.stderr
-    return SimpleNamespace(code=result.exit_code, seen=result.output, said=said, raw=raw, notes=notes)
+    result.text = " ".join(result.output.split())
+    return result
 
 
 def _without_overruled(arguments):
-    """Where a test sets a flag of ``QUICK`` itself, its own value counts."""
+    """Remove flags of ``QUICK`` that a test sets itself."""
     for flag, value in zip(QUICK[::2], QUICK[1::2], strict=True):
         if arguments.count(flag) > 1:
             ours = next(place for place, pair in enumerate(pairwise(arguments)) if pair == (flag, value))
@@ -39,13 +38,13 @@ def _without_overruled(arguments):
 
 
 def done(*arguments, stdin=None):
-    """The same, for a command that must succeed."""
-    answer = run(*arguments, stdin=stdin)
-    assert answer.code == 0, answer.said
-    return answer
+    """Run a command that must succeed."""
+    result = run(*arguments, stdin=stdin)
+    assert result.exit_code == 0, result.text
+    return result
 
 
 def with_path(folder):
-    """The environment of a process that looks for modules in a folder first."""
+    """Return the environment of a process that looks for modules in a folder first."""
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path}

@@ -22,8 +22,8 @@ from tests.toys import clouds, plain_tree
 
 
 def test_evaluation_matches_counts_of_predictions(shop):
-    said = json.loads(done("evaluate", shop.model, shop.csv, "--json").raw)
-    lines = done("predict", shop.model, shop.csv).raw.splitlines()[1:]
+    said = json.loads(done("evaluate", shop.model, shop.csv, "--json").stdout)
+    lines = done("predict", shop.model, shop.csv).stdout.splitlines()[1:]
     predicted = np.array([line.strip('"') for line in lines])
     truth = np.array(shop.table["buys"].to_pylist())
     assert said["rows"] == 160
@@ -41,7 +41,7 @@ def test_evaluation_matches_counts_of_predictions(shop):
 
 
 def test_evaluation_prints_hard_and_soft_scores_classes_and_error_attribution(shop):
-    answer = done("evaluate", shop.model, shop.parquet, "-t", "buys")
+    result = done("evaluate", shop.model, shop.parquet, "-t", "buys")
     for words in (
         "accuracy hard 0.",
         "· soft 0.",
@@ -52,23 +52,23 @@ def test_evaluation_prints_hard_and_soft_scores_classes_and_error_attribution(sh
         "true \\ predicted",
         "causes",
     ):
-        assert words in answer.said
+        assert words in result.text
 
 
 def test_a_class_that_training_did_not_know_counts_as_an_error(shop, tmp_path):
     rows = text(tmp_path / "t.csv", "age,income,color,member,buys", "30,2e4,rot,true,yes", "30,2e4,rot,true,never")
-    answer = done("evaluate", shop.model, rows, "--json")
-    said = json.loads(answer.raw)
+    result = done("evaluate", shop.model, rows, "--json")
+    said = json.loads(result.stdout)
     assert said["accuracy"]["hard"] <= 0.5
     assert sum(said["confusion"][2]) == 1
-    assert "1 row of a class that the model does not know ('never'), counted as errors." in answer.notes
+    assert "1 row of a class that the model does not know ('never'), counted as errors." in result.stderr
 
 
 def test_the_report_and_the_confusion_leave_out_rows_of_unknown_classes_and_say_so(shop, tmp_path):
     rows = text(tmp_path / "t.csv", "age,income,color,member,buys", "30,2e4,rot,true,yes", "30,2e4,rot,true,never")
     for command in (("report", shop.model, rows), ("plot", shop.model, "--kind", "confusion", "--data", rows)):
         ending = ".html" if command[0] == "report" else ".svg"
-        said = done(*command, "-o", tmp_path / f"out{ending}").notes
+        said = done(*command, "-o", tmp_path / f"out{ending}").stderr
         assert "1 row of a class that the model does not know ('never'), left out." in said
 
 
@@ -76,15 +76,15 @@ def test_a_table_without_a_row_of_a_known_class_is_refused_with_both_lists_of_cl
     rows = text(tmp_path / "t.csv", "age,income,color,member,buys", "30,2e4,rot,true,never")
     plot = ("plot", shop.model, "--kind", "confusion", "--data", rows, "-o", tmp_path / "out.svg")
     for command in (("evaluate", shop.model, rows), ("report", shop.model, rows, "-o", tmp_path / "r.html"), plot):
-        answer = run(*command)
-        assert answer.code == 1
-        assert "must have rows of the model's classes, 'no', 'yes'; in column 'buys' it has 'never'." in answer.notes
+        result = run(*command)
+        assert result.exit_code == 1
+        assert "must have rows of the model's classes, 'no', 'yes'; in column 'buys' it has 'never'." in result.stderr
 
 
 def test_the_log_loss_of_certainty_is_zero_and_not_minus_zero(tmp_path):
     rows = text(tmp_path / "t.csv", "a,y", *(f"{row},{'no' if row < 20 else 'yes'}" for row in range(40)))
     done("fit", rows, "-t", "y", "--depth", "1", "-o", tmp_path / "m.crisp")
-    said = done("evaluate", tmp_path / "m.crisp", rows).said
+    said = done("evaluate", tmp_path / "m.crisp", rows).text
     assert "accuracy hard 1.0000" in said
     assert "log loss hard 0.0000" in said
 
@@ -94,7 +94,7 @@ def test_evaluation_scores_probabilities(tmp_path):
     y[:20] = (y[:20] + 1) % 3
     np.savez(tmp_path / "t.npz", X=X, y=y)
     done("fit", tmp_path / "t.npz", "--shrinkage", "20", "--ccp-alpha", "0.001", "-o", tmp_path / "m.crisp", *QUICK)
-    said = json.loads(done("evaluate", tmp_path / "m.crisp", tmp_path / "t.npz", "--json").raw)
+    said = json.loads(done("evaluate", tmp_path / "m.crisp", tmp_path / "t.npz", "--json").stdout)
     model = load(tmp_path / "m.crisp")
     tables = {"hard": model.predict_proba(X), "soft": model.soft_predict_proba(X)}
     for name in ("log_loss", "brier_score", "calibration_error"):
@@ -107,20 +107,20 @@ def test_an_infinite_log_loss_is_said_in_words_and_is_null_in_json(tmp_path):
     rows = text(tmp_path / "t.csv", "a,y", *(f"{row},{'no' if row < 20 else 'yes'}" for row in range(40)))
     done("fit", rows, "-t", "y", "--depth", "1", "-o", tmp_path / "m.crisp")
     other = text(tmp_path / "u.csv", "a,y", "1,no", "2,yes")
-    assert "log loss hard infinite" in done("evaluate", tmp_path / "m.crisp", other).said
-    assert json.loads(done("evaluate", tmp_path / "m.crisp", other, "--json").raw)["log_loss"]["hard"] is None
+    assert "log loss hard infinite" in done("evaluate", tmp_path / "m.crisp", other).text
+    assert json.loads(done("evaluate", tmp_path / "m.crisp", other, "--json").stdout)["log_loss"]["hard"] is None
 
 
 def test_evaluation_needs_a_target(shop, tmp_path):
     rows = text(tmp_path / "t.csv", "age,income,color,member", "30,2e4,rot,true")
-    assert "has no column 'buys' (--target)" in run("evaluate", shop.model, rows).notes
+    assert "has no column 'buys' (--target)" in run("evaluate", shop.model, rows).stderr
     X, y = clouds(30, n_features=2)
     plain_tree(max_depth=1, epochs=1, finetune_epochs=0).fit(X, y).save(tmp_path / "m.crisp")
     table = text(tmp_path / "u.csv", "a,b,y", "1,2,0")
-    answer = run("evaluate", tmp_path / "m.crisp", table)
-    assert answer.code == 1
-    assert "with --target" in answer.notes
-    assert "1 rows" in done("evaluate", tmp_path / "m.crisp", table, "-t", "y").said
+    result = run("evaluate", tmp_path / "m.crisp", table)
+    assert result.exit_code == 1
+    assert "with --target" in result.stderr
+    assert "1 rows" in done("evaluate", tmp_path / "m.crisp", table, "-t", "y").text
 
 
 def test_labels_of_npz_may_have_any_name(tmp_path):
@@ -137,14 +137,14 @@ def test_labels_of_npz_may_have_any_name(tmp_path):
         "--validation",
         tmp_path / "t.npz",
     )
-    assert "40 rows" in done("evaluate", tmp_path / "m.crisp", tmp_path / "t.npz").said
+    assert "40 rows" in done("evaluate", tmp_path / "m.crisp", tmp_path / "t.npz").text
     np.savez(tmp_path / "u.npz", X=X, y=y)
-    assert "40 rows" in done("evaluate", tmp_path / "m.crisp", tmp_path / "u.npz").said
+    assert "40 rows" in done("evaluate", tmp_path / "m.crisp", tmp_path / "u.npz").text
 
 
 def test_a_written_table_of_another_model_is_refused(shop, tmp_path):
     other = write(shop.table.drop_columns(["age"]), tmp_path / "t.csv")
-    assert "it has no 'age'" in run("evaluate", shop.model, other).notes
+    assert "it has no 'age'" in run("evaluate", shop.model, other).stderr
 
 
 QUICK_WITHOUT = QUICK[: QUICK.index("--holdout")]
@@ -159,13 +159,13 @@ def noise(path, n=120):
 
 def test_a_fifth_of_the_rows_is_held_out_by_default(tmp_path):
     data = write(customers(160), tmp_path / "t.csv")
-    said = json.loads(done("fit", data, "-t", "buys", "-o", tmp_path / "m.crisp", *QUICK_WITHOUT, "--json").raw)
+    said = json.loads(done("fit", data, "-t", "buys", "-o", tmp_path / "m.crisp", *QUICK_WITHOUT, "--json").stdout)
     assert said["rows"] == said["accuracy"]["training"]["rows"] == 128
     assert said["accuracy"]["held out"]["rows"] == 32
     assert said["accuracy"]["held out"]["majority"] == 0.5
     model = crisptree.load(tmp_path / "m.crisp")
     assert model.tree_.statistics.node_counts[0].sum() == 128
-    everything = done("fit", data, "-t", "buys", "-o", tmp_path / "n.crisp", *QUICK).said
+    everything = done("fit", data, "-t", "buys", "-o", tmp_path / "n.crisp", *QUICK).text
     assert "160 rows" in everything
     assert "No rows were held out" in everything
 
@@ -181,8 +181,8 @@ def test_a_refitted_model_is_that_of_all_rows_and_its_scores_are_those_of_the_fi
     data = write(customers(160), tmp_path / "t.csv")
 
     def fitted(name, *options):
-        answer = done("fit", data, "-t", "buys", "-o", tmp_path / name, *QUICK_WITHOUT, *options, "--json")
-        return json.loads(answer.raw), crisptree.load(tmp_path / name)
+        result = done("fit", data, "-t", "buys", "-o", tmp_path / name, *QUICK_WITHOUT, *options, "--json")
+        return json.loads(result.stdout), crisptree.load(tmp_path / name)
 
     judged, _ = fitted("judged.crisp")
     refitted, model = fitted("refitted.crisp", "--refit")
@@ -191,18 +191,18 @@ def test_a_refitted_model_is_that_of_all_rows_and_its_scores_are_those_of_the_fi
     assert refitted["rows"] == 160
     assert model.tree_.statistics.node_counts[0].sum() == 160
     assert (tmp_path / "refitted.crisp").read_bytes() == (tmp_path / "whole.crisp").read_bytes()
-    said = done("fit", data, "-t", "buys", "-o", tmp_path / "x.crisp", *QUICK_WITHOUT, "--refit").said
+    said = done("fit", data, "-t", "buys", "-o", tmp_path / "x.crisp", *QUICK_WITHOUT, "--refit").text
     assert "Scored without the 32 held-out rows; the saved model was then trained on all 160 rows." in said
-    answer = run("fit", data, "-t", "buys", "-o", tmp_path / "y.crisp", *QUICK, "--refit")
-    assert answer.code == 2
-    assert "--refit follows the score of held-out rows" in answer.said
+    result = run("fit", data, "-t", "buys", "-o", tmp_path / "y.crisp", *QUICK, "--refit")
+    assert result.exit_code == 2
+    assert "--refit follows the score of held-out rows" in result.text
 
 
 def test_overfitting_is_noted(tmp_path):
     options = ("--depth", "5", "--split", "oblique", "--l1", "0", "--input-noise", "0", "--shrinkage", "0")
-    answer = done("fit", noise(tmp_path / "t.csv"), "-t", "y", "-o", tmp_path / "m.crisp", *options)
-    assert "note: accuracy is" in answer.notes
-    assert "Try a smaller --depth" in answer.notes
+    result = done("fit", noise(tmp_path / "t.csv"), "-t", "y", "-o", tmp_path / "m.crisp", *options)
+    assert "note: accuracy is" in result.stderr
+    assert "Try a smaller --depth" in result.stderr
 
 
 def test_a_gap_within_two_standard_errors_is_not_noted():
@@ -233,7 +233,7 @@ def table(tmp_path_factory):
 
 
 def test_all_models_are_scored_on_the_same_held_out_rows(table):
-    said = json.loads(done("compare", table, "-t", "buys", *QUICK, *SCORED, "--json").raw)
+    said = json.loads(done("compare", table, "-t", "buys", *QUICK, *SCORED, "--json").stdout)
     assert list(said["models"]) == NAMES
     assert (said["rows"], said["validation"]) == (160, 40)
     source = open_table(table)
@@ -256,15 +256,15 @@ def test_all_models_are_scored_on_the_same_held_out_rows(table):
 
 
 def test_folds_score_every_row_once(table):
-    answer = done("compare", table, "-t", "buys", *QUICK, *SCORED, "--folds", "2", "--json")
-    said = json.loads(answer.raw)
+    result = done("compare", table, "-t", "buys", *QUICK, *SCORED, "--folds", "2", "--json")
+    said = json.loads(result.stdout)
     assert (said["validation"], said["folds"]) == (160, 2)
     assert all(found["accuracy_spread"] is not None for found in said["models"].values())
-    assert answer.notes.count("missing values in") == len([note for note in said["notes"] if "missing" in note])
+    assert result.stderr.count("missing values in") == len([note for note in said["notes"] if "missing" in note])
 
 
 def test_comparison_prints_time_ratios_sizes_and_a_legend(table):
-    said = done("compare", table, "-t", "buys", *QUICK, *SCORED).said
+    said = done("compare", table, "-t", "buys", *QUICK, *SCORED).text
     assert "160 rows · 8 features · scored on 40 held-out rows" in said
     for word in (*NAMES, "log loss", "leaves", "weights", "Times are ratios"):
         assert word in said
@@ -275,8 +275,8 @@ def test_weights_of_rows_reach_all_models(tmp_path):
     rng = np.random.default_rng(0)
     lines = [f"{a:.3f},{int(a + rng.normal() > 0)},{int(a > 0)}" for a in rng.normal(size=120)]
     path = text(tmp_path / "t.csv", "a,y,w", *lines)
-    plain = json.loads(done("compare", path, "-t", "y", *QUICK, *SCORED, "--drop", "w", "--json").raw)["models"]
-    heavy = json.loads(done("compare", path, "-t", "y", *QUICK, *SCORED, "--weights", "w", "--json").raw)["models"]
+    plain = json.loads(done("compare", path, "-t", "y", *QUICK, *SCORED, "--drop", "w", "--json").stdout)["models"]
+    heavy = json.loads(done("compare", path, "-t", "y", *QUICK, *SCORED, "--weights", "w", "--json").stdout)["models"]
     for name in ("majority", "linear", OURS):
         assert plain[name]["log_loss"] != heavy[name]["log_loss"]
 
@@ -303,6 +303,6 @@ def test_sizes_count_what_decides():
     ],
 )
 def test_wrong_use_of_compare_is_said(table, options, code, said):
-    answer = run("compare", table, "-t", "buys", *options)
-    assert answer.code == code
-    assert said in " ".join(answer.notes.replace("│", " ").split())
+    result = run("compare", table, "-t", "buys", *options)
+    assert result.exit_code == code
+    assert said in " ".join(result.stderr.replace("│", " ").split())

@@ -15,40 +15,42 @@ def axis_model(shop):
 
 
 def test_an_export_is_compared_with_its_model_and_says_the_number(shop, axis_model, tmp_path):
-    answer = done("export", axis_model, "--to", "sklearn", "-o", tmp_path / "m.joblib", "--check", shop.csv)
-    assert "160 of 160 rows reach the same leaf, 160 get the same class" in answer.said
+    result = done("export", axis_model, "--to", "sklearn", "-o", tmp_path / "m.joblib", "--check", shop.csv)
+    assert "160 of 160 rows reach the same leaf, 160 get the same class" in result.text
     assert joblib.load(tmp_path / "m.joblib").estimators_[0].get_depth() == 2
     done("export", axis_model, "--to", "sklearn", "--form", "tree", "-o", tmp_path / "t.joblib", "--check", shop.csv)
     assert joblib.load(tmp_path / "t.joblib").get_depth() == 2
     document = json.loads(
-        done(*("export", axis_model, "--to", "sklearn"), "-o", tmp_path / "n.joblib", "--check", shop.csv, "--json").raw
+        done(
+            *("export", axis_model, "--to", "sklearn"), "-o", tmp_path / "n.joblib", "--check", shop.csv, "--json"
+        ).stdout
     )
     assert document["agreement"]["equal_leaves"] == document["agreement"]["rows"] == 160
 
 
 def test_a_model_that_a_target_cannot_hold_is_refused_and_nothing_is_written(shop, tmp_path):
-    answer = run("export", shop.model, "--to", "sklearn", "-o", tmp_path / "m.joblib")
-    assert answer.code == 1
-    assert "does not support oblique splits" in answer.said
+    result = run("export", shop.model, "--to", "sklearn", "-o", tmp_path / "m.joblib")
+    assert result.exit_code == 1
+    assert "does not support oblique splits" in result.text
     assert not list(tmp_path.iterdir())
 
 
 def test_wrong_targets_and_endings_are_wrong_use(shop, tmp_path):
-    answer = run("export", shop.model, "--to", "cobol", "-o", tmp_path / "m.cob")
-    assert answer.code == 2
-    assert "--to must be one of" in answer.said
-    answer = run("export", shop.model, "--to", "sklearn", "-o", tmp_path / "m.txt")
-    assert answer.code == 2
-    assert "-o must end in .joblib" in answer.said
+    result = run("export", shop.model, "--to", "cobol", "-o", tmp_path / "m.cob")
+    assert result.exit_code == 2
+    assert "--to must be one of" in result.text
+    result = run("export", shop.model, "--to", "sklearn", "-o", tmp_path / "m.txt")
+    assert result.exit_code == 2
+    assert "-o must end in .joblib" in result.text
 
 
 def test_c_and_onnx_take_their_options_and_names_from_the_command_line(shop, tmp_path):
-    answer = done("export", shop.model, "--to", "c", "-o", tmp_path / "my shop.h", "--check", shop.csv)
-    assert "160 of 160 rows reach the same leaf" in answer.said
+    result = done("export", shop.model, "--to", "c", "-o", tmp_path / "my shop.h", "--check", shop.csv)
+    assert "160 of 160 rows reach the same leaf" in result.text
     assert "my_shop_predict_proba" in (tmp_path / "my shop.h").read_text()
     options = ("--integer", "int16", "--name", "shop", "--max-flash", "4000", "--max-changed", "0.01")
-    answer = done("export", shop.model, "--to", "c", "-o", tmp_path / "m.h", "--check", shop.csv, *options)
-    assert "bytes of flash" in answer.said
+    result = done("export", shop.model, "--to", "c", "-o", tmp_path / "m.h", "--check", shop.csv, *options)
+    assert "bytes of flash" in result.text
     assert "shop_quantize" in (tmp_path / "m.h").read_text()
     done("export", shop.model, "--to", "onnx", "-o", tmp_path / "m.onnx", "--form", "paths", "--check", shop.csv)
     assert (tmp_path / "m.onnx").stat().st_size > 1000
@@ -56,15 +58,15 @@ def test_c_and_onnx_take_their_options_and_names_from_the_command_line(shop, tmp
 
 def test_limits_that_are_exceeded_leave_no_file(shop, tmp_path):
     path = tmp_path / "m.h"
-    answer = run("export", shop.model, "--to", "c", "-o", path, "--max-flash", "100")
-    assert answer.code == 1
-    assert "at most `max_flash` = 100 bytes" in answer.said
-    answer = run("export", shop.model, "--to", "c", "-o", path, "--max-changed", "0.1")
-    assert answer.code == 2
-    assert "name them with --check FILE" in answer.said
-    answer = run("export", shop.model, "--to", "onnx", "-o", tmp_path / "m.onnx", "--integer", "int8")
-    assert answer.code == 1
-    assert "ONNX takes the options" in answer.said
+    result = run("export", shop.model, "--to", "c", "-o", path, "--max-flash", "100")
+    assert result.exit_code == 1
+    assert "at most `max_flash` = 100 bytes" in result.text
+    result = run("export", shop.model, "--to", "c", "-o", path, "--max-changed", "0.1")
+    assert result.exit_code == 2
+    assert "name them with --check FILE" in result.text
+    result = run("export", shop.model, "--to", "onnx", "-o", tmp_path / "m.onnx", "--integer", "int8")
+    assert result.exit_code == 1
+    assert "ONNX takes the options" in result.text
     assert not list(tmp_path.iterdir())
 
 
@@ -72,28 +74,28 @@ def test_limits_that_are_exceeded_leave_no_file(shop, tmp_path):
 def test_the_columns_of_a_table_go_through_the_export_too(shop, tmp_path, to, file):
     if to == "js" and shutil.which("node") is None:
         pytest.skip("Node.js is not installed")
-    answer = done("export", shop.model, "--to", to, "-o", tmp_path / file, "--check", shop.csv)
-    assert "160 of 160 rows reach the same leaf, 160 get the same class" in answer.said
+    result = done("export", shop.model, "--to", to, "-o", tmp_path / file, "--check", shop.csv)
+    assert "160 of 160 rows reach the same leaf, 160 get the same class" in result.text
     assert (tmp_path / file).stat().st_size > 1000
 
 
 def test_a_document_takes_the_place_of_a_model_file(shop, tmp_path):
     done("export", shop.model, "--to", "json", "-o", tmp_path / "m.json")
-    one = done("predict", shop.model, shop.csv, "--leaf").raw
-    assert done("predict", tmp_path / "m.json", shop.csv, "--leaf").raw == one
+    one = done("predict", shop.model, shop.csv, "--leaf").stdout
+    assert done("predict", tmp_path / "m.json", shop.csv, "--leaf").stdout == one
 
 
 def test_an_option_of_another_target_is_refused(shop, tmp_path):
     done("export", shop.model, "--to", "sql", "--table", "my shop", "-o", tmp_path / "m.sql")
     assert 'FROM "my shop" AS r' in (tmp_path / "m.sql").read_text()
-    answer = run("export", shop.model, "--to", "json", "--table", "x", "-o", tmp_path / "m.json")
-    assert answer.code == 1
-    assert "takes the options none; got `table`" in answer.said
+    result = run("export", shop.model, "--to", "json", "--table", "x", "-o", tmp_path / "m.json")
+    assert result.exit_code == 1
+    assert "takes the options none; got `table`" in result.text
 
 
 def test_an_export_that_disagrees_is_not_written(shop, tmp_path, monkeypatch):
     monkeypatch.setattr("crisptree.export.sql_statement.number", lambda value: "0.1e0")
-    answer = run("export", shop.model, "--to", "sql", "-o", tmp_path / "m.sql", "--check", shop.csv)
-    assert answer.code == 1
-    assert "was not written" in answer.said
+    result = run("export", shop.model, "--to", "sql", "-o", tmp_path / "m.sql", "--check", shop.csv)
+    assert result.exit_code == 1
+    assert "was not written" in result.text
     assert not list(tmp_path.iterdir())

@@ -82,7 +82,7 @@ def test_json_is_one_document_with_scores_hard_and_soft(shop, tmp_path):
         shop.parquet,
         "--json",
     )
-    said = json.loads(answer.raw)
+    said = json.loads(answer.stdout)
     assert set(said["accuracy"]) == {"training", "held out", "validation"}
     assert set(said["accuracy"]["held out"]) == {"rows", "hard", "soft", "majority"}
     assert said["rows"] == 120
@@ -94,11 +94,11 @@ def test_json_is_one_document_with_scores_hard_and_soft(shop, tmp_path):
 def test_held_out_rows_are_scored_by_a_model_that_never_saw_them(tmp_path):
     data = small(tmp_path / "t.csv", n=60)
     said = json.loads(
-        done("fit", data, "-t", "y", "-o", tmp_path / "m.crisp", *QUICK, "--holdout", "0.5", "--json").raw
+        done("fit", data, "-t", "y", "-o", tmp_path / "m.crisp", *QUICK, "--holdout", "0.5", "--json").stdout
     )
     model = crisptree.load(tmp_path / "m.crisp")
     assert model.tree_.statistics.node_counts[0].sum() == said["rows"] == 30
-    again = done("fit", data, "-t", "y", "-o", tmp_path / "m.crisp", "--force", *QUICK, "--holdout", "0.5").said
+    again = done("fit", data, "-t", "y", "-o", tmp_path / "m.crisp", "--force", *QUICK, "--holdout", "0.5").text
     assert "30 rows · 2 columns" in again
     assert "The saved model is the scored one, trained without the 30 held-out rows." in again
 
@@ -152,9 +152,9 @@ def test_warnings_of_the_library_become_notes(tmp_path, monkeypatch):
 
     monkeypatch.setattr(CrispTreeClassifier, "fit", fit)
     answer = run("fit", small(tmp_path / "t.csv"), "-t", "y", "-o", tmp_path / "m.crisp")
-    assert answer.code == 1
-    assert "note: the moon is full" in answer.notes
-    assert "error: and it sets" in answer.notes
+    assert answer.exit_code == 1
+    assert "note: the moon is full" in answer.stderr
+    assert "error: and it sets" in answer.stderr
 
 
 @pytest.mark.parametrize(
@@ -191,10 +191,10 @@ def test_warnings_of_the_library_become_notes(tmp_path, monkeypatch):
 )
 def test_what_is_wrong_with_the_data_is_said_and_the_code_is_1(tmp_path, lines, options, said):
     answer = run("fit", text(tmp_path / "t.csv", *lines), *options, "-o", tmp_path / "m.crisp")
-    assert answer.code == 1
-    assert said in answer.notes
-    assert answer.notes.startswith("error: ")
-    assert not answer.raw
+    assert answer.exit_code == 1
+    assert said in answer.stderr
+    assert answer.stderr.startswith("error: ")
+    assert not answer.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
@@ -214,24 +214,24 @@ def test_what_is_wrong_with_the_data_is_said_and_the_code_is_1(tmp_path, lines, 
 )
 def test_wrong_use_is_said_and_the_code_is_2(tmp_path, options, said):
     answer = run("fit", small(tmp_path / "t.csv"), *options, "-o", tmp_path / "m.crisp")
-    assert answer.code == 2
-    assert said in " ".join(answer.notes.replace("│", " ").split())
+    assert answer.exit_code == 2
+    assert said in " ".join(answer.stderr.replace("│", " ").split())
 
 
 def test_the_place_of_the_model_is_checked_before_anything_is_read(tmp_path):
     missing = tmp_path / "no data.csv"
-    assert "-o must end in .crisp" in run("fit", missing, "-t", "y", "-o", tmp_path / "m.txt").said
-    assert "there is no folder" in run("fit", missing, "-t", "y", "-o", tmp_path / "none" / "m.crisp").said
+    assert "-o must end in .crisp" in run("fit", missing, "-t", "y", "-o", tmp_path / "m.txt").text
+    assert "there is no folder" in run("fit", missing, "-t", "y", "-o", tmp_path / "none" / "m.crisp").text
     (tmp_path / "d.crisp").mkdir()
-    assert "is a folder" in run("fit", missing, "-t", "y", "-o", tmp_path / "d.crisp").said
-    assert "there is no file" in run("fit", missing, "-t", "y", "-o", tmp_path / "m.crisp").said
+    assert "is a folder" in run("fit", missing, "-t", "y", "-o", tmp_path / "d.crisp").text
+    assert "there is no file" in run("fit", missing, "-t", "y", "-o", tmp_path / "m.crisp").text
 
 
 def test_options_for_named_columns_do_not_go_with_matrices(tmp_path):
     np.savez(tmp_path / "t.npz", X=np.ones((4, 2)), y=[0, 1, 0, 1])
     answer = run("fit", tmp_path / "t.npz", "--drop", "x0", "-o", tmp_path / "m.crisp")
-    assert answer.code == 2
-    assert "--drop is for tables with named columns" in answer.said
+    assert answer.exit_code == 2
+    assert "--drop is for tables with named columns" in answer.text
 
 
 @pytest.mark.parametrize(
@@ -249,8 +249,8 @@ def test_options_for_named_columns_do_not_go_with_matrices(tmp_path):
 def test_labels_of_npz_that_are_none_are_refused_with_what_they_are(tmp_path, y, said):
     np.savez(tmp_path / "t.npz", X=np.ones((4, 2)), **({} if y is None else {"y": y}))
     answer = run("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp")
-    assert answer.code == 1
-    assert said in answer.said
+    assert answer.exit_code == 1
+    assert said in answer.text
 
 
 def test_a_column_of_a_matrix_without_any_value_keeps_its_place(tmp_path):
@@ -268,7 +268,7 @@ def test_what_is_wrong_in_a_matrix_is_said_without_options_that_do_not_go_with_i
     X = np.ones((4, 2))
     X[2, 1] = np.inf
     np.savez(tmp_path / "t.npz", X=X, y=[0, 1, 0, 1])
-    said = run("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp").said
+    said = run("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp").text
     assert "row 3 has inf. Correct it." in said
     assert "--drop" not in said
 
@@ -291,10 +291,10 @@ def test_the_shell_completes_columns_and_choices(shop):
 
 @pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "compare", "inspect", "plot", "report"])
 def test_every_command_has_help_with_examples(command):
-    assert done(command, "-h").said == done(command, "--help").said
+    assert done(command, "-h").text == done(command, "--help").text
     answer = done(command, "--help")
-    assert "Example" in answer.said
-    assert f"crisptree {command} " in answer.said.split("Example")[1]
+    assert "Example" in answer.text
+    assert f"crisptree {command} " in answer.text.split("Example")[1]
 
 
 def test_imputed_values_do_not_count_as_values_of_training(tmp_path):

@@ -24,8 +24,8 @@ def test_trees_make_a_forest(forest):
 
 
 def test_a_forest_predicts_and_is_evaluated_with_all_trees(forest, shop):
-    said = json.loads(done("evaluate", forest, shop.csv, "--json").raw)
-    lines = done("predict", forest, shop.csv, "--proba", "--leaf", "--explain").raw.splitlines()
+    said = json.loads(done("evaluate", forest, shop.csv, "--json").stdout)
+    lines = done("predict", forest, shop.csv, "--proba", "--leaf", "--explain").stdout.splitlines()
     assert lines[0].count("leaf in tree") == 3
     predicted = np.array([line.split(",")[0].strip('"') for line in lines[1:]])
     assert said["accuracy"]["hard"] == np.mean(predicted == np.array(shop.table["buys"].to_pylist()))
@@ -33,29 +33,29 @@ def test_a_forest_predicts_and_is_evaluated_with_all_trees(forest, shop):
 
 
 def test_inspection_and_report_accept_forests(forest, shop, tmp_path):
-    said = json.loads(done("inspect", forest, "--json").raw)
+    said = json.loads(done("inspect", forest, "--json").stdout)
     assert (said["trees"], said["kind"]) == (3, "CrispForestClassifier")
     assert said["importances"]
-    assert "3 trees of depth" in done("inspect", forest).raw
+    assert "3 trees of depth" in done("inspect", forest).stdout
     done("report", forest, shop.csv, "-o", tmp_path / "page.html")
     assert "of a forest (3 trees" in (tmp_path / "page.html").read_text()
 
 
 def test_flags_that_forests_do_not_support_are_refused(forest, shop, tmp_path):
-    answer = run("plot", forest, "-o", tmp_path / "tree.svg")
-    assert answer.code != 0
-    assert "it holds a forest" in answer.said
-    answer = run("fit", shop.csv, "-t", "buys", "--drop", "id", "--trees", "3", "--paper", "-o", tmp_path / "x.crisp")
-    assert answer.code != 0
-    assert "--paper is for one tree" in answer.said
+    result = run("plot", forest, "-o", tmp_path / "tree.svg")
+    assert result.exit_code != 0
+    assert "it holds a forest" in result.text
+    result = run("fit", shop.csv, "-t", "buys", "--drop", "id", "--trees", "3", "--paper", "-o", tmp_path / "x.crisp")
+    assert result.exit_code != 0
+    assert "--paper is for one tree" in result.text
     refused = {"zero": "got 'zero'", "0": "got '0'"}
     for trees, words in refused.items():
-        answer = run("fit", shop.csv, "-t", "buys", "--trees", trees, "-o", tmp_path / "x.crisp")
-        assert answer.code != 0
-        assert words in answer.said
-    answer = run("predict", forest, shop.csv, "--interval", "0.9")
-    assert answer.code != 0
-    assert "the model is a classification" in answer.said
+        result = run("fit", shop.csv, "-t", "buys", "--trees", trees, "-o", tmp_path / "x.crisp")
+        assert result.exit_code != 0
+        assert words in result.text
+    result = run("predict", forest, shop.csv, "--interval", "0.9")
+    assert result.exit_code != 0
+    assert "the model is a classification" in result.text
 
 
 def test_regression_forests_are_fitted_predicted_evaluated_and_reported(tmp_path):
@@ -65,8 +65,8 @@ def test_regression_forests_are_fitted_predicted_evaluated_and_reported(tmp_path
     kept = ("--checkpoint", tmp_path / "kept")
     done("fit", table, "-t", "price", "--trees", "3", *FOREST_QUICK, *kept, "-o", model)
     assert isinstance(load(model), CrispForestRegressor)
-    assert json.loads(done("evaluate", model, table, "--json").raw)["r2"] > 0.3
-    lines = done("predict", model, table, "--interval", "0.8", "--leaf", "--explain").raw.splitlines()
+    assert json.loads(done("evaluate", model, table, "--json").stdout)["r2"] > 0.3
+    lines = done("predict", model, table, "--interval", "0.8", "--leaf", "--explain").stdout.splitlines()
     names = ["prediction", "low", "high", *(f"leaf in tree {number}" for number in range(3)), "path"]
     assert lines[0].replace('"', "").split(",") == names
     done("report", model, table, "-o", tmp_path / "page.html")
@@ -75,6 +75,6 @@ def test_regression_forests_are_fitted_predicted_evaluated_and_reported(tmp_path
 
 @pytest.mark.parametrize("flag", ["--shrinkage", "--ccp-alpha"])
 def test_regularisation_of_one_tree_is_refused_for_a_forest(shop, tmp_path, flag):
-    answer = run("fit", shop.csv, "-t", "buys", "--drop", "id", "--trees", "3", flag, "0.1", "-o", tmp_path / "x.crisp")
-    assert answer.code == 2
-    assert f"{flag} is for one tree" in answer.said
+    result = run("fit", shop.csv, "-t", "buys", "--drop", "id", "--trees", "3", flag, "0.1", "-o", tmp_path / "x.crisp")
+    assert result.exit_code == 2
+    assert f"{flag} is for one tree" in result.text

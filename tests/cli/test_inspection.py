@@ -28,9 +28,9 @@ def test_weights_confusion_and_regions_are_drawn(shop, tmp_path):
     done("plot", tmp_path / "m.crisp", "--kind", "regions", "--data", plane, "-o", tmp_path / "r.png", "--dpi", "40")
     for name in "wcr":
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    answer = run("plot", shop.model, "--kind", "regions", "--data", shop.csv, "-o", tmp_path / "no.png")
-    assert answer.code == 1
-    assert answer.notes.startswith("error: ")
+    result = run("plot", shop.model, "--kind", "regions", "--data", shop.csv, "-o", tmp_path / "no.png")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: ")
 
 
 def test_wrong_use_of_plot_is_said(shop, tmp_path):
@@ -42,25 +42,25 @@ def test_wrong_use_of_plot_is_said(shop, tmp_path):
         ),
         (("-o", tmp_path / "t.png", "--kind", "weights", "--max-depth", "2"), "--max-depth is for --kind tree"),
     ):
-        answer = run("plot", shop.model, *arguments)
-        assert answer.code == 2
-        assert said in " ".join(answer.said.replace("│", " ").split())
+        result = run("plot", shop.model, *arguments)
+        assert result.exit_code == 2
+        assert said in " ".join(result.text.replace("│", " ").split())
 
 
 def test_the_report_is_one_page_about_the_model_and_the_table(shop, tmp_path):
-    answer = done("report", shop.model, shop.csv, "-o", tmp_path / "a report.html", "--json")
-    assert json.loads(answer.raw)["rows"] == 160
+    result = done("report", shop.model, shop.csv, "-o", tmp_path / "a report.html", "--json")
+    assert json.loads(result.stdout)["rows"] == 160
     page = (tmp_path / "a report.html").read_text(encoding="utf-8")
     assert "color=rot" in page
     assert "Decision tree for buys" in page
     samples = data_of(page)["samples"]  # rows of a file are counted from 1, as in all messages
     assert samples["ids"] == [str(row + 1) for row in unpacked(samples["row"])]
     assert [path.name for path in tmp_path.iterdir()] == ["a report.html"]
-    assert run("report", shop.model, shop.csv, "-o", tmp_path / "r.pdf").code == 2
+    assert run("report", shop.model, shop.csv, "-o", tmp_path / "r.pdf").exit_code == 2
 
 
 def test_inspection_tells_what_the_file_holds(shop):
-    said = json.loads(done("inspect", shop.model, "--json").raw)
+    said = json.loads(done("inspect", shop.model, "--json").stdout)
     model = crisptree.load(shop.model)
     assert said["kind"] == "CrispTreeClassifier"
     assert said["classes"] == ["no", "yes"]
@@ -82,7 +82,7 @@ def test_inspection_tells_what_the_file_holds(shop):
         "random_state",
         *("split", "algorithm", "l1", "input_noise", "shrinkage"),
     }
-    people = done("inspect", shop.model).said
+    people = done("inspect", shop.model).text
     for words in ("format 1", "max_depth=2", "share of the gain", "own feature", "left out: 'id' (dropped)"):
         assert words in people
 
@@ -91,12 +91,12 @@ def test_models_without_preprocessing_and_with_modules_are_inspected(tmp_path):
     X, y = clouds(40, n_features=256, n_classes=2)
     model = plain_tree(split="conv", image_shape=(16, 16), max_depth=1, epochs=1, finetune_epochs=0, min_updates=0)
     model.fit(X, y).save(tmp_path / "m.crisp")
-    answer = done("inspect", tmp_path / "m.crisp")
-    assert "(modules)" in answer.said
-    assert "images of 16 × 16" in answer.said
-    assert "No preprocessing" in answer.said
+    result = done("inspect", tmp_path / "m.crisp")
+    assert "(modules)" in result.text
+    assert "images of 16 × 16" in result.text
+    assert "No preprocessing" in result.text
     np.savez(tmp_path / "t.npz", X=X.reshape(40, 16, 16))
-    lines = done("predict", tmp_path / "m.crisp", tmp_path / "t.npz", "--explain").raw.splitlines()
+    lines = done("predict", tmp_path / "m.crisp", tmp_path / "t.npz", "--explain").stdout.splitlines()
     assert [int(line.split(",")[0]) for line in lines[1:]] == model.predict(X).tolist()
 
 
@@ -104,4 +104,4 @@ def test_a_table_of_many_columns_is_inspected_in_short(tmp_path):
     X, y = clouds(40, n_features=40)
     np.savez(tmp_path / "t.npz", X=X, y=y)
     done("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp", *QUICK)
-    assert "and 10 more columns; --json has all" in done("inspect", tmp_path / "m.crisp").said
+    assert "and 10 more columns; --json has all" in done("inspect", tmp_path / "m.crisp").text

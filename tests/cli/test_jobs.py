@@ -30,5 +30,5 @@ def test_no_threads_are_refused(shop, tmp_path, command):
     out = ("-o", tmp_path / "out.crisp", "--target", "buys") if command == "fit" else ("-o", tmp_path / "out.csv")
     rows = (shop.csv,) if command == "fit" else (shop.model, shop.csv)
     result = run(command, *rows, *out, "--jobs", "0")
-    assert result.code == 2
-    assert "must be None, or a whole number other than 0" in result.said
+    assert result.exit_code == 2
+    assert "must be None, or a whole number other than 0" in result.text

@@ -37,7 +37,7 @@ def typed(command):
     name, *arguments = shlex.split(ours)
     assert name == "crisptree"
     answer = run(*arguments, stdin=stdin)
-    return answer.code, answer.seen
+    return answer.exit_code, answer.output
 
 
 def without_times(lines):
@@ -81,8 +81,8 @@ def test_slow_commands_print_what_quick_ones_print(tmp_path, monkeypatch):
     monkeypatch.setattr("crisptree.pipeline.monitoring.SECONDS_BETWEEN_LINES", -1.0)  # a line after every epoch
     table = write(customers(60), tmp_path / "table.csv")
     answer = run("fit", table, "-t", "buys", "-o", tmp_path / "m.crisp", *QUICK)
-    assert answer.code == 0
-    assert "growing" not in answer.seen
+    assert answer.exit_code == 0
+    assert "growing" not in answer.output
 
 
 def test_the_command_of_the_readme_trains_a_model(tmp_path, monkeypatch):

@@ -96,7 +96,7 @@ def test_errors_of_the_library_name_the_flag_of_a_parameter_that_has_one():
     ],
 )
 def test_commands_have_every_flag_that_is_declared(estimator, command, without):
-    said = done(*command, "--help").said
+    said = done(*command, "--help").text
     flags = {declared.flag: declared for declared in estimator.declared_parameters().values() if declared.flag}
     for name, option in parameter_options(estimator, without).items():
         assert f"{option.declared.flag} " in said

@@ -34,14 +34,14 @@ def test_every_format_holds_the_same_predictions(shop, tmp_path):
     tables = {}
     for ending in ("csv", "tsv", "parquet", "npz"):
         out = tmp_path / f"out.{ending}"
-        assert f"160 rows → {out}" in done("predict", shop.model, shop.parquet, "-o", out, "--leaf").said
+        assert f"160 rows → {out}" in done("predict", shop.model, shop.parquet, "-o", out, "--leaf").text
         tables[ending] = out
     expected = csv(tables["csv"])
     assert pa.csv.read_csv(tables["tsv"], parse_options=pa.csv.ParseOptions(delimiter="\t")).to_pydict() == expected
     assert pa.parquet.read_table(tables["parquet"]).to_pydict() == expected
     with np.load(tables["npz"]) as arrays:
         assert {name: arrays[name].tolist() for name in arrays.files} == expected
-    assert done("predict", shop.model, shop.csv, "--leaf").raw == tables["csv"].read_text()
+    assert done("predict", shop.model, shop.csv, "--leaf").stdout == tables["csv"].read_text()
 
 
 def test_missing_values_of_copied_columns_are_empty_in_npz(shop, tmp_path):
@@ -56,17 +56,17 @@ def test_copied_columns_of_lists_need_parquet(shop, tmp_path):
     rows = write(table, tmp_path / "t.parquet")
     arguments = ("predict", shop.model, rows, "--keep", "words", "-o")
     for ending in ("csv", "npz"):
-        answer = run(*arguments, tmp_path / f"out.{ending}")
-        assert answer.code == 1
-        assert "column 'words' holds values of type list" in answer.notes
-        assert "only a .parquet can keep" in answer.notes
+        result = run(*arguments, tmp_path / f"out.{ending}")
+        assert result.exit_code == 1
+        assert "column 'words' holds values of type list" in result.stderr
+        assert "only a .parquet can keep" in result.stderr
     done(*arguments, tmp_path / "out.parquet")
 
 
 def test_a_column_that_the_model_needs_cannot_be_dropped(shop):
-    answer = run("predict", shop.model, shop.csv, "--drop", "income")
-    assert answer.code == 1
-    assert "--drop cannot leave out 'income': the model was trained on that column." in answer.notes
+    result = run("predict", shop.model, shop.csv, "--drop", "income")
+    assert result.exit_code == 1
+    assert "--drop cannot leave out 'income': the model was trained on that column." in result.stderr
     done("predict", shop.model, shop.csv, "--drop", "id")
 
 
@@ -97,15 +97,15 @@ def test_the_path_speaks_of_the_columns_of_the_table(shop, tmp_path):
 
 def test_what_training_did_not_know_is_counted_on_stderr_and_in_json(shop, tmp_path):
     rows = text(tmp_path / "t.csv", "age,income,color,member,extra", "30,2e4,violet,true,1", "40,,rot,false,2")
-    answer = done("predict", shop.model, rows, "-o", tmp_path / "out.csv", "--json")
-    said = json.loads(answer.raw)
+    result = done("predict", shop.model, rows, "-o", tmp_path / "out.csv", "--json")
+    said = json.loads(result.stdout)
     assert said["rows"] == 2
     assert said["notes"] == [
         "columns that the model does not use: 'extra'.",
         "column 'color': 1 value that training did not know ('violet'); all its features are 0 there.",
         f"column 'income': 1 missing value, none in training; the mean {np.mean(shop.table['income']):.6g} stands in.",
     ]
-    assert all(note in answer.notes for note in said["notes"])
+    assert all(note in result.stderr for note in said["notes"])
 
 
 def test_a_table_without_rows_gives_a_table_without_rows(shop, tmp_path):
@@ -133,9 +133,9 @@ def test_a_table_without_rows_gives_a_table_without_rows(shop, tmp_path):
 )
 def test_tables_that_do_not_fit_the_model_are_refused_and_leave_no_file(shop, tmp_path, lines, said):
     rows = text(tmp_path / "t.csv", *lines)
-    answer = run("predict", shop.model, rows, "-o", tmp_path / "out.csv")
-    assert answer.code == 1
-    assert said in answer.notes
+    result = run("predict", shop.model, rows, "-o", tmp_path / "out.csv")
+    assert result.exit_code == 1
+    assert said in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
@@ -144,17 +144,17 @@ def test_a_failure_half_way_leaves_the_earlier_file_as_it_was(shop, tmp_path, mo
     monkeypatch.setattr(containers, "MIN_ROWS_PER_BATCH", 2)
     rows = text(tmp_path / "t.csv", "age,income,color,member", *["30,2e4,rot,true"] * 5, "x,2e4,rot,true")
     (tmp_path / "out.csv").write_text("precious")
-    answer = run("predict", shop.model, rows, "-o", tmp_path / "out.csv", "--force")
-    assert answer.code == 1
-    assert "row 6 has 'x'" in answer.notes
+    result = run("predict", shop.model, rows, "-o", tmp_path / "out.csv", "--force")
+    assert result.exit_code == 1
+    assert "row 6 has 'x'" in result.stderr
     assert (tmp_path / "out.csv").read_text() == "precious"
     assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_another_text_for_missing_values_may_be_named(shop, tmp_path):
     rows = text(tmp_path / "t.csv", "age,income,color,member", "?,2e4,rot,true")
-    assert run("predict", shop.model, rows).code == 1
-    assert done("predict", shop.model, rows, "--missing", "?").raw.startswith('"prediction"')
+    assert run("predict", shop.model, rows).exit_code == 1
+    assert done("predict", shop.model, rows, "--missing", "?").stdout.startswith('"prediction"')
 
 
 def test_a_model_of_the_python_interface_takes_numbers_by_place_or_by_name(tmp_path):
@@ -196,19 +196,19 @@ def test_strange_class_names_come_out_as_they_went_in(tmp_path, labels):
     done("fit", tmp_path / "t.parquet", "-t", "y", "-o", tmp_path / "m.crisp", "--depth", "1")
     done("predict", tmp_path / "m.crisp", tmp_path / "t.parquet", "--proba", "-o", tmp_path / "o.parquet")
     assert pa.parquet.read_table(tmp_path / "o.parquet")["prediction"].to_pylist() == table["y"].to_pylist()
-    assert done("evaluate", tmp_path / "m.crisp", tmp_path / "t.parquet").said.count(str(labels[0])) >= 2
+    assert done("evaluate", tmp_path / "m.crisp", tmp_path / "t.parquet").text.count(str(labels[0])) >= 2
 
 
 def test_a_tree_of_one_leaf_and_one_feature_predicts_explains_and_is_inspected(tmp_path):
     rows = text(tmp_path / "t.csv", "a,y", "1,x", "2,x", "3,z")
     done("fit", rows, "-t", "y", "-o", tmp_path / "m.crisp", "--depth", "0")
-    assert done("predict", tmp_path / "m.crisp", rows, "--explain").raw.splitlines()[1] == '"x","leaf 0: x"'
-    assert "1 leaves" in done("inspect", tmp_path / "m.crisp").said
-    assert "hard 0.6667" in done("evaluate", tmp_path / "m.crisp", rows).said
+    assert done("predict", tmp_path / "m.crisp", rows, "--explain").stdout.splitlines()[1] == '"x","leaf 0: x"'
+    assert "1 leaves" in done("inspect", tmp_path / "m.crisp").text
+    assert "hard 0.6667" in done("evaluate", tmp_path / "m.crisp", rows).text
     done("plot", tmp_path / "m.crisp", "-o", tmp_path / "tree.png")
-    answer = run("plot", tmp_path / "m.crisp", "--kind", "weights", "-o", tmp_path / "w.png")
-    assert answer.code == 1
-    assert "--kind weights needs splits that are hyperplanes" in answer.notes
+    result = run("plot", tmp_path / "m.crisp", "--kind", "weights", "-o", tmp_path / "w.png")
+    assert result.exit_code == 1
+    assert "--kind weights needs splits that are hyperplanes" in result.stderr
 
 
 @pytest.mark.slow
@@ -234,7 +234,7 @@ def test_many_features_and_many_classes_go_the_whole_way(tmp_path):
     )
     done("predict", tmp_path / "m.crisp", tmp_path / "t.csv", "--proba", "-o", tmp_path / "o.parquet")
     assert pa.parquet.read_table(tmp_path / "o.parquet").num_columns == 27
-    assert "26: 'a'" in done("inspect", tmp_path / "m.crisp").said
+    assert "26: 'a'" in done("inspect", tmp_path / "m.crisp").text
 
 
 def test_wrong_use_is_said(shop, tmp_path):
@@ -242,19 +242,19 @@ def test_wrong_use_is_said(shop, tmp_path):
         (("-o", tmp_path / "o.xlsx"), "-o must end in .csv or .tsv or .parquet or .npz"),
         (("--json",), "--json needs a file for the predictions"),
     ):
-        answer = run("predict", shop.model, shop.csv, *arguments)
-        assert answer.code == 2
-        assert said in " ".join(answer.said.replace("│", " ").split())
+        result = run("predict", shop.model, shop.csv, *arguments)
+        assert result.exit_code == 2
+        assert said in " ".join(result.text.replace("│", " ").split())
     renamed = write(shop.table.rename_columns(["prediction", *shop.table.column_names[1:]]), tmp_path / "t.csv")
-    assert "--keep cannot copy 'prediction'" in run("predict", shop.model, renamed, "--keep", "prediction").said
-    assert "has no column 'ID' (--keep)" in run("predict", shop.model, shop.csv, "--keep", "ID").said
+    assert "--keep cannot copy 'prediction'" in run("predict", shop.model, renamed, "--keep", "prediction").text
+    assert "has no column 'ID' (--keep)" in run("predict", shop.model, shop.csv, "--keep", "ID").text
 
 
 def test_a_file_that_is_no_model_is_refused(shop, tmp_path):
-    answer = run("predict", shop.csv, shop.csv)
-    assert answer.code == 1
-    assert "is not a crisptree model file" in answer.notes
-    assert "cannot be read" in run("predict", tmp_path / "none.crisp", shop.csv).notes
+    result = run("predict", shop.csv, shop.csv)
+    assert result.exit_code == 1
+    assert "is not a crisptree model file" in result.stderr
+    assert "cannot be read" in run("predict", tmp_path / "none.crisp", shop.csv).stderr
 
 
 def german(path, n=60):
@@ -277,14 +277,14 @@ def test_how_numbers_are_written_and_which_column_names_rows_is_kept_with_the_mo
     done("evaluate", tmp_path / "m.crisp", table, "--delimiter", ";")
     done("report", tmp_path / "m.crisp", table, "--delimiter", ";", "-o", tmp_path / "r.html")
     assert data_of((tmp_path / "r.html").read_text(encoding="utf-8"))["samples"]["ids"][0].startswith("k")
-    assert "--decimal ','" in done("inspect", tmp_path / "m.crisp").seen
+    assert "--decimal ','" in done("inspect", tmp_path / "m.crisp").output
     plain = tmp_path / "plain.csv"
     plain.write_text("betrag\n1100.5\n")
     wrong = run("predict", tmp_path / "m.crisp", plain)
-    assert wrong.code == 1
-    assert "must hold numbers, as in training; row 1 has '1100.5'" in " ".join(wrong.said.split())
+    assert wrong.exit_code == 1
+    assert "must hold numbers, as in training; row 1 has '1100.5'" in " ".join(wrong.text.split())
     told = done("predict", tmp_path / "m.crisp", plain, "--decimal", ".")
-    assert "the training table was written with --decimal ',' --thousands '.'" in " ".join(told.notes.split())
+    assert "the training table was written with --decimal ',' --thousands '.'" in " ".join(told.stderr.split())
 
 
 def test_a_model_of_the_command_line_reads_the_numbers_of_its_table_in_python(tmp_path):
@@ -300,7 +300,7 @@ def test_a_column_can_be_one_thing_and_arguments_are_checked_before_files_that_a
     table, there = german(tmp_path / "t.csv"), tmp_path / "m.crisp"
     there.write_text("something")
     twice = run("fit", table, "-t", "ziel", "--drop", "ziel", *WRITTEN, "-o", there)
-    assert "--drop ziel is also what --target names" in " ".join(twice.said.split())
+    assert "--drop ziel is also what --target names" in " ".join(twice.text.split())
     typed = run("fit", table, "-t", "zeil", *WRITTEN, "-o", there)
-    assert "Did you mean 'ziel'?" in " ".join(typed.said.split())
-    assert "already exists" in run("fit", table, "-t", "ziel", "--drop", "id", *WRITTEN, "-o", there).said
+    assert "Did you mean 'ziel'?" in " ".join(typed.text.split())
+    assert "already exists" in run("fit", table, "-t", "ziel", "--drop", "id", *WRITTEN, "-o", there).text

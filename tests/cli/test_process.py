@@ -248,7 +248,7 @@ class TestClosedStreams:
         out = tmp_path / "o.csv"
         result = in_shell("predict", shop.model, shop.csv, "-o", out, ">&-")
         assert (result.returncode, result.stderr) == (1, "error: stdout: Bad file descriptor.\n")
-        assert out.read_text() == done("predict", shop.model, shop.csv).raw
+        assert out.read_text() == done("predict", shop.model, shop.csv).stdout
 
     def test_a_closed_stderr_loses_messages_alone(self, shop, tmp_path):
         result = in_shell("--version", "2>&-")

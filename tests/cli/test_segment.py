@@ -24,7 +24,7 @@ def scans(tmp_path_factory):
         image = rng.integers(0, 256, (20 + number, 24), dtype=np.uint8)
         write_png(folder / "images" / f"s{number}.png", image)
         write_png(folder / "labels" / f"s{number}.png", np.where(image > 127, 200, 7).astype(np.uint8))
-    answer = done(
+    result = done(
         "segment",
         "fit",
         folder / "images",
@@ -36,7 +36,7 @@ def scans(tmp_path_factory):
         1,
         "--json",
     )
-    folder.joinpath("said.json").write_text(answer.raw)
+    folder.joinpath("said.json").write_text(result.stdout)
     return folder
 
 
@@ -56,8 +56,8 @@ def test_the_model_is_that_of_the_python_interface(scans):
 
 def test_labels_probabilities_and_leaves_are_written_under_the_names_of_the_images(scans, tmp_path):
     out = tmp_path / "new" / "out"
-    answer = done("segment", "predict", scans / "m.crisp", scans / "images", "-o", out, "--proba", "--leaf", "--json")
-    said = json.loads(answer.raw)
+    result = done("segment", "predict", scans / "m.crisp", scans / "images", "-o", out, "--proba", "--leaf", "--json")
+    said = json.loads(result.stdout)
     assert sorted(said["files"]) == sorted(path.name for path in out.iterdir())
     assert said["values"] == {"7": 7, "200": 200}
     model = crisptree.load(scans / "m.crisp")
@@ -73,9 +73,9 @@ def test_labels_probabilities_and_leaves_are_written_under_the_names_of_the_imag
 def test_labels_that_are_there_are_kept_unless_the_user_says_force(scans, tmp_path):
     (tmp_path / "s1.png").write_text("precious")
     command = ("segment", "predict", scans / "m.crisp", scans / "images", "-o", tmp_path)
-    answer = run(*command)
-    assert answer.code == 1
-    assert answer.notes == f"error: {tmp_path / 's1.png'} already exists and is kept. Use --force to replace it.\n"
+    result = run(*command)
+    assert result.exit_code == 1
+    assert result.stderr == f"error: {tmp_path / 's1.png'} already exists and is kept. Use --force to replace it.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["s1.png"]
     done(*command, "--force")
     assert (tmp_path / "s1.png").read_bytes().startswith(b"\x89PNG")
@@ -85,39 +85,39 @@ def test_unequal_numbers_and_sizes_are_refused(scans, tmp_path):
     labels = tmp_path / "labels"
     labels.mkdir()
     write_png(labels / "a.png", np.zeros((20, 24), dtype=np.uint8))
-    answer = run("segment", "fit", scans / "images", labels, "-o", tmp_path / "m.crisp")
-    assert answer.code == 1
-    assert "there must be as many labels as images" in answer.notes
-    assert "holds 3 images and" in answer.notes
+    result = run("segment", "fit", scans / "images", labels, "-o", tmp_path / "m.crisp")
+    assert result.exit_code == 1
+    assert "there must be as many labels as images" in result.stderr
+    assert "holds 3 images and" in result.stderr
     for name in "bc":
         write_png(labels / f"{name}.png", np.zeros((20, 24), dtype=np.uint8))
-    answer = run("segment", "fit", scans / "images", labels, "-o", tmp_path / "m.crisp")
-    assert "image s1 is 21 × 24, labels b are 20 × 24" in answer.notes
+    result = run("segment", "fit", scans / "images", labels, "-o", tmp_path / "m.crisp")
+    assert "image s1 is 21 × 24, labels b are 20 × 24" in result.stderr
 
 
 def test_files_of_the_other_kind_of_model_are_refused(scans, shop, tmp_path):
-    answer = run("segment", "predict", shop.model, scans / "images", "-o", tmp_path / "out")
-    assert answer.code == 1
-    assert "must hold a segmenter or a pixel regressor; it holds a CrispTreeClassifier" in answer.notes
+    result = run("segment", "predict", shop.model, scans / "images", "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "must hold a segmenter or a pixel regressor; it holds a CrispTreeClassifier" in result.stderr
     assert not (tmp_path / "out").exists()
-    answer = run("predict", scans / "m.crisp", shop.csv)
-    assert answer.code == 1
-    assert "must hold a model of rows; it holds a CrispSegmenter" in answer.notes
+    result = run("predict", scans / "m.crisp", shop.csv)
+    assert result.exit_code == 1
+    assert "must hold a model of rows; it holds a CrispSegmenter" in result.stderr
 
 
 def test_images_of_other_channels_are_refused_and_not_taken_for_a_stack(scans, tmp_path):
     write_png(tmp_path / "color.png", np.zeros((20, 24, 3), dtype=np.uint8))
-    answer = run("segment", "predict", scans / "m.crisp", tmp_path / "color.png", "-o", tmp_path / "out")
-    assert answer.code == 1
-    assert "images must have no axis for channels, as in training; got 3" in answer.notes
+    result = run("segment", "predict", scans / "m.crisp", tmp_path / "color.png", "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "images must have no axis for channels, as in training; got 3" in result.stderr
     assert not list((tmp_path / "out").iterdir())
 
 
 def test_a_segmenter_is_inspected(scans):
-    said = json.loads(done("inspect", scans / "m.crisp", "--json").raw)
+    said = json.loads(done("inspect", scans / "m.crisp", "--json").stdout)
     assert said["kind"] == "CrispSegmenter"
     assert said["features"] == 9
-    assert "windows of 3 × 3" in done("inspect", scans / "m.crisp").said
+    assert "windows of 3 × 3" in done("inspect", scans / "m.crisp").text
 
 
 def test_images_are_normalised_one_by_one_on_demand(scans, tmp_path):
@@ -128,23 +128,22 @@ def test_images_are_normalised_one_by_one_on_demand(scans, tmp_path):
 
 
 def test_wrong_use_is_said(scans, tmp_path):
-    assert (
-        run("segment", "fit", scans / "images", scans / "labels", "-o", tmp_path / "m.crisp", "--scales", "a").code == 2
-    )
-    everything = ("segment", "fit", scans / "images", scans / "labels", "-o", tmp_path / "m.crisp", "--holdout", "3")
-    assert "--holdout must leave at least one image" in run(*everything).notes
+    fit = ("segment", "fit", scans / "images", scans / "labels", "-o", tmp_path / "m.crisp")
+    assert run(*fit, "--scales", "a").exit_code == 2
+    everything = (*fit, "--holdout", "3")
+    assert "--holdout must leave at least one image" in run(*everything).stderr
     (tmp_path / "file").write_text("")
-    answer = run("segment", "predict", scans / "m.crisp", scans / "images", "-o", tmp_path / "file")
-    assert "must be a folder; it is a file" in answer.notes
+    result = run("segment", "predict", scans / "m.crisp", scans / "images", "-o", tmp_path / "file")
+    assert "must be a folder; it is a file" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["fit", "predict"])
 def test_both_commands_have_examples(command):
-    assert f"crisptree segment {command} " in done("segment", command, "--help").said.split("Example")[1]
+    assert f"crisptree segment {command} " in done("segment", command, "--help").text.split("Example")[1]
 
 
 def test_the_tree_of_a_segmenter_is_inspected_and_drawn(scans, tmp_path):
-    said = done("inspect", scans / "m.crisp").raw
+    said = done("inspect", scans / "m.crisp").stdout
     assert "windows of 3 × 3" in said
     assert "Images must have no axis for channels." in said
     assert "rows must be numbers" not in said
@@ -178,9 +177,9 @@ def noisy(tmp_path_factory):
         "--holdout",
         1,
     )
-    answer = done(*fit, "--json")
-    folder.joinpath("said.json").write_text(answer.raw)
-    folder.joinpath("notes.txt").write_text(answer.notes)
+    result = done(*fit, "--json")
+    folder.joinpath("said.json").write_text(result.stdout)
+    folder.joinpath("notes.txt").write_text(result.stderr)
     return folder
 
 
@@ -202,7 +201,7 @@ def test_labels_with_fractions_are_a_regression_and_noted(noisy):
 
 def test_values_deviations_and_leaves_are_written_under_the_names_of_the_images(noisy, tmp_path):
     command = ("segment", "predict", noisy / "m.crisp", noisy / "images", "-o", tmp_path / "out")
-    said = json.loads(done(*command, "--std", "--leaf", "--json").raw)
+    said = json.loads(done(*command, "--std", "--leaf", "--json").stdout)
     assert sorted(said["files"]) == sorted(path.name for path in (tmp_path / "out").iterdir())
     model = crisptree.load(noisy / "m.crisp")
     for picture in read_images(noisy / "images"):
@@ -213,14 +212,14 @@ def test_values_deviations_and_leaves_are_written_under_the_names_of_the_images(
 
 def test_whole_numbers_are_classes_until_the_user_says_otherwise(noisy, tmp_path):
     images = noisy / "images"
-    answer = done("segment", "fit", images, images, "-o", tmp_path / "c.crisp", *SERIAL[:2], "--depth", "1")
-    assert "different values, each of them a class. If they are quantities, use --task regression." in answer.notes
+    result = done("segment", "fit", images, images, "-o", tmp_path / "c.crisp", *SERIAL[:2], "--depth", "1")
+    assert "different values, each of them a class. If they are quantities, use --task regression." in result.stderr
     done("segment", "fit", images, images, "-o", tmp_path / "n.crisp", *SERIAL, "--task", "regression")
     assert isinstance(crisptree.load(tmp_path / "n.crisp"), crisptree.CrispPixelRegressor)
     ignore = ("--task", "regression", "--ignore-label", "0")
     done("segment", "fit", images, images, "-o", tmp_path / "i.crisp", *SERIAL, *ignore)
     assert crisptree.load(tmp_path / "i.crisp").ignore_value == 0
-    answer = run(
+    result = run(
         "segment",
         "fit",
         images,
@@ -231,14 +230,14 @@ def test_whole_numbers_are_classes_until_the_user_says_otherwise(noisy, tmp_path
         "--task",
         "classification",
     )
-    assert "must have one whole number per pixel, its class" in answer.notes
+    assert "must have one whole number per pixel, its class" in result.stderr
 
 
 def test_colours_are_three_numbers(tmp_path):
     image = np.random.default_rng(0).integers(0, 256, (20, 24, 3), dtype=np.uint8)
     write_png(tmp_path / "a.png", image)
     fit = ("segment", "fit", tmp_path / "a.png", tmp_path / "a.png", "-o", tmp_path / "m.crisp")
-    assert json.loads(done(*fit, *SERIAL, "--task", "regression", "--json").raw)["outputs"] == 3
+    assert json.loads(done(*fit, *SERIAL, "--task", "regression", "--json").stdout)["outputs"] == 3
     done("segment", "predict", tmp_path / "m.crisp", tmp_path / "a.png", "--std", "-o", tmp_path / "out")
     model = crisptree.load(tmp_path / "m.crisp")
     assert np.array_equal(np.load(tmp_path / "out" / "a.npy"), model.predict(image).astype(np.float32))
@@ -255,17 +254,17 @@ def test_what_is_for_classes_and_what_is_for_rows_says_so(noisy, shop, tmp_path)
         tmp_path / "m.crisp",
         *SERIAL,
     )
-    assert "--balanced is for classification" in run(*fit, "--balanced").notes
+    assert "--balanced is for classification" in run(*fit, "--balanced").stderr
     predict = ("segment", "predict", noisy / "m.crisp", noisy / "images", "-o", tmp_path / "out")
-    assert "--proba is for classification; the model is a regression" in run(*predict, "--proba").notes
-    answer = run("predict", noisy / "m.crisp", shop.csv)
-    assert "must hold a model of rows; it holds a CrispPixelRegressor. Use crisptree segment" in answer.notes
+    assert "--proba is for classification; the model is a regression" in run(*predict, "--proba").stderr
+    result = run("predict", noisy / "m.crisp", shop.csv)
+    assert "must hold a model of rows; it holds a CrispPixelRegressor. Use crisptree segment" in result.stderr
 
 
 def test_it_is_inspected_and_drawn(noisy, tmp_path):
-    said = json.loads(done("inspect", noisy / "m.crisp", "--json").raw)
+    said = json.loads(done("inspect", noisy / "m.crisp", "--json").stdout)
     assert (said["kind"], said["outputs"], said["stages"]) == ("CrispPixelRegressor", 1, 1)
-    text = done("inspect", noisy / "m.crisp").said
+    text = done("inspect", noisy / "m.crisp").text
     assert "windows of 3 × 3" in text
     assert "in training" in text
     done("plot", noisy / "m.crisp", "-o", tmp_path / "tree.svg")

@@ -13,8 +13,8 @@ from tests.encoding.writers import customers, text, write
 def test_a_table_may_come_from_stdin(shop, tmp_path, form):
     data = shop.parquet.read_bytes() if form == "parquet" else shop.csv.read_bytes()
     data = gzip.compress(data) if form == "gz" else data
-    expected = done("predict", shop.model, shop.csv, "--proba").raw
-    assert done("predict", shop.model, "-", "--proba", stdin=data).raw == expected
+    expected = done("predict", shop.model, shop.csv, "--proba").stdout
+    assert done("predict", shop.model, "-", "--proba", stdin=data).stdout == expected
 
 
 def test_rows_without_names_may_come_from_stdin(tmp_path):
@@ -22,39 +22,41 @@ def test_rows_without_names_may_come_from_stdin(tmp_path):
     lines = "".join(f"{int(a > b)} 1:{a} 2:{b}\n" for a, b in X)
     done("fit", "-", "-o", tmp_path / "m.crisp", *QUICK, stdin=lines)
     np.savez(tmp_path / "t.npz", X=X)
-    from_pipe = done("predict", tmp_path / "m.crisp", "-", stdin=(tmp_path / "t.npz").read_bytes()).raw
-    assert from_pipe == done("predict", tmp_path / "m.crisp", "-", stdin=lines).raw
+    from_pipe = done("predict", tmp_path / "m.crisp", "-", stdin=(tmp_path / "t.npz").read_bytes()).stdout
+    assert from_pipe == done("predict", tmp_path / "m.crisp", "-", stdin=lines).stdout
 
 
 def test_a_model_of_stdin_is_that_of_the_file(shop, tmp_path):
     done("fit", "-", "-t", "buys", "--drop", "id", "-o", tmp_path / "m.crisp", *QUICK, stdin=shop.csv.read_bytes())
     assert (tmp_path / "m.crisp").read_bytes() == shop.model.read_bytes()
-    said = done("evaluate", tmp_path / "m.crisp", "-", stdin=shop.csv.read_bytes()).said
-    assert said == done("evaluate", shop.model, shop.csv).said
+    said = done("evaluate", tmp_path / "m.crisp", "-", stdin=shop.csv.read_bytes()).text
+    assert said == done("evaluate", shop.model, shop.csv).text
 
 
 def test_errors_about_stdin_name_it_and_leave_nothing_behind(shop, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     lines = "age,income,color,member\n1,much,rot,true\n"
-    answer = run("predict", shop.model, "-", stdin=lines)
-    assert answer.code == 1
-    assert answer.notes.startswith("error: stdin: column 'income' must hold numbers, as in training; row 1 has 'much'.")
-    assert "stdin is empty" in run("predict", shop.model, "-", stdin="").notes
-    answer = run("fit", "-", "-o", tmp_path / "m.crisp", stdin=lines)
-    assert answer.code == 2
-    assert "stdin has 'age', 'income', 'color', 'member'." in " ".join(answer.notes.replace("│", " ").split())
+    result = run("predict", shop.model, "-", stdin=lines)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(
+        "error: stdin: column 'income' must hold numbers, as in training; row 1 has 'much'."
+    )
+    assert "stdin is empty" in run("predict", shop.model, "-", stdin="").stderr
+    result = run("fit", "-", "-o", tmp_path / "m.crisp", stdin=lines)
+    assert result.exit_code == 2
+    assert "stdin has 'age', 'income', 'color', 'member'." in " ".join(result.stderr.replace("│", " ").split())
     assert not list(tmp_path.iterdir())
 
 
 def test_stdin_may_be_no_larger_than_a_file(shop, monkeypatch):
     monkeypatch.setenv("CRISPTREE_LIMIT_FILE_BYTES", "100000")
-    answer = run("predict", shop.model, "-", stdin=b"age,income\n" + b"1,2\n" * 100_000)
-    assert answer.code == 1
-    assert "error: stdin has more than" in answer.notes
-    assert "CRISPTREE_LIMIT_FILE_BYTES=" in answer.notes
+    result = run("predict", shop.model, "-", stdin=b"age,income\n" + b"1,2\n" * 100_000)
+    assert result.exit_code == 1
+    assert "error: stdin has 400,011 bytes, more than the limit" in result.stderr
+    assert "CRISPTREE_LIMIT_FILE_BYTES=" in result.stderr
     monkeypatch.setenv("CRISPTREE_LIMIT_UNPACKED_BYTES", "1000")
     bomb = gzip.compress(b"age,income,color,member\n" + b"0" * 1_000_000)
-    assert "error: stdin unpacks to more than" in run("predict", shop.model, "-", stdin=bomb).notes
+    assert "error: stdin unpacks to more than" in run("predict", shop.model, "-", stdin=bomb).stderr
 
 
 def outputs(shop):
@@ -71,9 +73,9 @@ def test_files_that_are_there_are_kept_unless_the_user_says_force(shop, tmp_path
     for name, command in outputs(shop).items():
         path = tmp_path / name
         path.write_text("precious")
-        answer = run(*command, "-o", path)
-        assert answer.code == 1
-        assert answer.notes == f"error: {path} already exists and is kept. Use --force to replace it.\n"
+        result = run(*command, "-o", path)
+        assert result.exit_code == 1
+        assert result.stderr == f"error: {path} already exists and is kept. Use --force to replace it.\n"
         assert path.read_text() == "precious"
         done(*command, "-o", path, "--force")
         assert path.read_bytes() != b"precious"
@@ -81,9 +83,9 @@ def test_files_that_are_there_are_kept_unless_the_user_says_force(shop, tmp_path
 
 def test_the_demo_keeps_what_is_there(tmp_path):
     (tmp_path / "tree.png").write_text("precious")
-    answer = run("demo", "-o", tmp_path)
-    assert answer.code == 1
-    assert "tree.png already exists" in answer.notes
+    result = run("demo", "-o", tmp_path)
+    assert result.exit_code == 1
+    assert "tree.png already exists" in result.stderr
 
 
 def test_numbers_and_letters_of_another_country_are_read_and_predicted(tmp_path):
@@ -100,7 +102,7 @@ def test_numbers_and_letters_of_another_country_are_read_and_predicted(tmp_path)
     done("fit", data, "-t", "käufer", *how, "-o", tmp_path / "m.crisp", *QUICK)
     assert (
         done("predict", tmp_path / "m.crisp", data, *how, "--keep", "alter,einkommen")
-        .raw.splitlines()[1]
+        .stdout.splitlines()[1]
         .endswith(f'"{price(table["income"][0])}","{table["buys"][0]}"')
     )
     plain = text(
@@ -109,10 +111,10 @@ def test_numbers_and_letters_of_another_country_are_read_and_predicted(tmp_path)
         *(f"{a or ''},{b},{c or ''}" for a, b, c in zip(table["age"], table["income"], table["color"], strict=True)),
     )
     ours, theirs = (
-        done("predict", tmp_path / "m.crisp", *rest).raw for rest in ((plain, "--decimal", "."), (data, *how))
+        done("predict", tmp_path / "m.crisp", *rest).stdout for rest in ((plain, "--decimal", "."), (data, *how))
     )
     assert ours == theirs
-    assert "160 rows" in done("evaluate", tmp_path / "m.crisp", data, *how).said
+    assert "160 rows" in done("evaluate", tmp_path / "m.crisp", data, *how).text
 
 
 @pytest.mark.parametrize(
@@ -125,17 +127,17 @@ def test_numbers_and_letters_of_another_country_are_read_and_predicted(tmp_path)
     ],
 )
 def test_ways_of_writing_that_cannot_be_are_wrong_use(shop, tmp_path, options, said):
-    answer = run("fit", shop.csv, "-t", "buys", "-o", tmp_path / "m.crisp", *options)
-    assert answer.code == 2
-    assert said in " ".join(answer.notes.replace("│", " ").split())
+    result = run("fit", shop.csv, "-t", "buys", "-o", tmp_path / "m.crisp", *options)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_columns_are_dropped_with_commas_and_all_that_are_refused_are_named_at_once(shop, tmp_path):
     table = shop.table.append_column("since", [[f"2024-01-{row % 28 + 1:02}" for row in range(len(shop.table))]])
     data = write(table, tmp_path / "t.csv")
-    answer = run("fit", data, "-t", "buys", "-o", tmp_path / "m.crisp", *QUICK)
-    assert answer.code == 1
-    first, *_, last = answer.notes.splitlines()
+    result = run("fit", data, "-t", "buys", "-o", tmp_path / "m.crisp", *QUICK)
+    assert result.exit_code == 1
+    first, *_, last = result.stderr.splitlines()
     assert first == f"error: {data} has 2 columns that cannot be used as they are:"
     assert last == "All of them are left out with --drop id,since."
     done("fit", data, "-t", "buys", "--drop", "id,since", "-o", tmp_path / "m.crisp", *QUICK)

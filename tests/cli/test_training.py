@@ -41,15 +41,15 @@ def test_the_streamed_model_is_that_of_batches_of_the_encoded_rows(shop, tmp_pat
 
 
 def test_rows_held_out_are_scored_from_disk_and_a_refit_takes_all(shop, tmp_path):
-    answer = fitted(shop, tmp_path / "m.crisp", "--stream", "--holdout", "0.25", "--refit")
-    assert "without the 40 held-out rows" in answer.said
-    assert "then trained on all 160 rows" in answer.said
+    result = fitted(shop, tmp_path / "m.crisp", "--stream", "--holdout", "0.25", "--refit")
+    assert "without the 40 held-out rows" in result.text
+    assert "then trained on all 160 rows" in result.text
 
 
 def test_rows_go_to_disk_if_memory_is_short(shop, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "usable_memory", lambda: 1000.0)
-    assert "they stay on disk and train in batches (--stream)" in fitted(shop, tmp_path / "a.crisp").notes
-    assert "on disk" not in fitted(shop, tmp_path / "b.crisp", "--no-stream").notes
+    assert "they stay on disk and train in batches (--stream)" in fitted(shop, tmp_path / "a.crisp").stderr
+    assert "on disk" not in fitted(shop, tmp_path / "b.crisp", "--no-stream").stderr
     assert (tmp_path / "a.crisp").read_bytes() != (tmp_path / "b.crisp").read_bytes()
 
 
@@ -61,15 +61,15 @@ def test_nothing_is_left_behind(shop, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("flag", ["--trees 3", "--paper", "--validation other.csv", "--image-shape 2x4"])
 def test_what_batches_cannot_do_is_refused_by_its_flag(flag, shop, tmp_path):
-    answer = run("fit", shop.csv, "-t", "buys", "-o", tmp_path / "m.crisp", "--stream", *flag.split())
-    assert answer.code == 2
-    assert f"leave out {flag.split()[0]}" in answer.said
+    result = run("fit", shop.csv, "-t", "buys", "-o", tmp_path / "m.crisp", "--stream", *flag.split())
+    assert result.exit_code == 2
+    assert f"leave out {flag.split()[0]}" in result.text
 
 
 def test_regression_trains_from_disk(shop, tmp_path):
     flags = [*QUICK, *BATCHED, "--stream", "--holdout", "0.25", "--refit"]
-    answer = done("fit", shop.csv, "-t", "income", "--drop", "id", "-o", tmp_path / "m.crisp", *flags)
-    assert "then trained on all 160 rows" in answer.said
+    result = done("fit", shop.csv, "-t", "income", "--drop", "id", "-o", tmp_path / "m.crisp", *flags)
+    assert "then trained on all 160 rows" in result.text
     model = crisptree.load(tmp_path / "m.crisp")
     assert isinstance(model, CrispTreeRegressor)
     assert model.n_outputs_ == 1
@@ -87,12 +87,12 @@ def test_a_full_disk_is_an_error_that_names_tmpdir(shop, tmp_path, monkeypatch):
 
 def test_what_cannot_train_in_batches_stays_in_memory_by_itself(shop, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "usable_memory", lambda: 1000.0)
-    assert "on disk" not in fitted(shop, tmp_path / "m.crisp", "--early-stopping").notes
+    assert "on disk" not in fitted(shop, tmp_path / "m.crisp", "--early-stopping").stderr
 
 
 def test_a_class_without_weight_does_not_change_what_is_right(shop, tmp_path):
     known = fitted(shop, tmp_path / "m.crisp", "--class-weight", "no=0", "--json")
-    accuracy = json.loads(known.raw)["accuracy"]["training"]["hard"]
+    accuracy = json.loads(known.stdout)["accuracy"]["training"]["hard"]
     share = np.mean(np.array(shop.table["buys"].to_pylist()) != "no")
     assert accuracy == pytest.approx(share), "the model knows the other class only"
 
@@ -168,12 +168,12 @@ def test_a_crashed_training_resumes_to_the_same_file(tmp_path, monkeypatch):
         with pytest.raises(Crash):
             run(*words)
     assert (tmp_path / "parts" / "refit").is_dir()  # the second training was at work
-    assert "continue it with --resume" in run(*words).said.lower()
+    assert "continue it with --resume" in run(*words).text.lower()
     done(*words, "--resume")
     assert (tmp_path / "parts.crisp").read_bytes() == (tmp_path / "at-once.crisp").read_bytes()
 
 
 def test_resume_needs_a_checkpoint_folder(tmp_path):
-    answer = run("fit", small(tmp_path / "t.csv"), "-t", "y", "-o", tmp_path / "m.crisp", "--resume")
-    assert answer.code == 2
-    assert "--checkpoint" in answer.said
+    result = run("fit", small(tmp_path / "t.csv"), "-t", "y", "-o", tmp_path / "m.crisp", "--resume")
+    assert result.exit_code == 2
+    assert "--checkpoint" in result.text

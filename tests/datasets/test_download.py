@@ -38,17 +38,6 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         return None
 
 
-def trickled(handler, first):
-    """A byte now and then, long after anyone wants it."""
-    with contextlib.suppress(OSError):
-        handler.wfile.write(first)
-        for _ in range(600):
-            handler.wfile.write(b"x")
-            if handler.server.over.wait(0.1):
-                return
-        handler.server.over.set()
-
-
 def endless(handler):
     handler.send_response(200)
     handler.end_headers()
@@ -59,8 +48,6 @@ def endless(handler):
 
 SERVED = {
     "/endless": endless,
-    "/slow-header": lambda handler: trickled(handler, b"HTTP/1.0 200 OK\r\nX-Slow: "),
-    "/slow-body": lambda handler: trickled(handler, b"HTTP/1.0 200 OK\r\n\r\n"),
     "/pot": lambda handler: handler.wfile.write(b"HTTP/1.0 418 a \x1b[2Jpot\r\n\r\n"),
 }
 
@@ -79,31 +66,26 @@ class QuietServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, *given):
-        super().__init__(*given)
-        self.over = threading.Event()  # the test has ended, or a slow answer was sent to its end
-
     def handle_error(self, request, client_address):
         """A client that hangs up is what some tests are about."""
 
 
 @pytest.fixture
 def site(tmp_path):
-    """A folder, its address on a server of our own, and an event: the test or a slow answer is over."""
+    """A folder, and its address on a server of our own."""
     root = tmp_path / "site"
     root.mkdir()
     with QuietServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield root, f"http://127.0.0.1:{server.server_port}", server.over
-        server.over.set()
+        yield root, f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
 
 
 @pytest.fixture
 def published_file(site):
-    root, address, _ = site
+    root, address = site
     (root / "rows.bin").write_bytes(DATA)
     return PublishedFile("rows.bin", f"{address}/rows.bin", len(DATA), SHA256)
 
@@ -171,7 +153,7 @@ def test_an_unverified_file_is_kept_on_demand_and_says_so(published_file, tmp_pa
 
 
 def test_nothing_is_unpacked_before_its_checksum_is_known(site, tmp_path, monkeypatch):
-    root, address, _ = site
+    root, address = site
     file = PublishedFile("a.zip", f"{address}/a.zip", content=Content("rows.data", len(DATA), SHA256))
     (root / "a.zip").write_bytes(b"no archive at all")
 
@@ -196,15 +178,6 @@ def test_a_file_of_unknown_size_has_a_largest_one(site, published_file, tmp_path
     file = changed(published_file, url=f"{site[1]}/{place}", size=None)
     with limits.changed(download_bytes=100_000), pytest.raises(DownloadError, match="more than the limit of 100,000"):
         fetch(file, tmp_path / "home")
-    assert not list((tmp_path / "home").iterdir())
-
-
-@pytest.mark.parametrize("place", ["slow-header", "slow-body"])
-def test_a_server_that_sends_a_byte_now_and_then_is_left_at_the_deadline(site, published_file, tmp_path, place):
-    file = changed(published_file, url=f"{site[1]}/{place}", size=None)
-    with limits.changed(download_seconds=1), pytest.raises(DownloadError, match="not here in time"):
-        fetch(file, tmp_path / "home")
-    assert not site[2].is_set(), "the caller waited for the whole answer"
     assert not list((tmp_path / "home").iterdir())
 
 

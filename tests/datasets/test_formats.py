@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from crisptree.datasets import DataFormatError
-from crisptree.datasets.files import find_numbered_files, read_bytes, read_compact, read_stack
-from crisptree.datasets.loaders import read_idx, read_libsvm
+from crisptree.datasets.files import read_bytes, read_compact, read_stack
+from crisptree.datasets.loaders import read_idx, read_libsvm_file
 from tests.datasets.writers import compress, write_idx, write_libsvm
 
 
@@ -55,12 +55,22 @@ def test_a_member_of_a_zip_is_found_in_any_folder_and_unpacked(tmp_path):
         read_bytes(path, member="other.data")
 
 
+def test_a_file_of_unix_compress_is_unpacked_by_gzip_and_without_it_refused(tmp_path, monkeypatch):
+    rows = np.random.default_rng(0).choice([b"b,", b"o,", b"x,", b"win\n"], 60_000, p=[0.6, 0.2, 0.15, 0.05])
+    path, text = tmp_path / "rows.Z", b"".join(rows)
+    path.write_bytes(compress(text))
+    assert read_bytes(path) == text
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DataFormatError, match=r"rows\.Z: a \.Z file needs the gzip program"):
+        read_bytes(path)
+
+
 @pytest.mark.parametrize("pair", ["{}:{:.2f}", "  {}: {:.2f}"], ids=["plain", "with spaces"])
 @pytest.mark.parametrize("name", ["rows", "rows.bz2"])
 def test_libsvm_text_gives_dense_rows(tmp_path, name, pair):
     X = np.array([[0, 0.5, 0], [1, 0, 0.25], [0, 0, 0]])
     write_libsvm(tmp_path / name, X, [2, 0, 1], pair)
-    rows, labels = read_libsvm(tmp_path / name, 3)
+    rows, labels = read_libsvm_file(tmp_path / name, 3)
     assert np.array_equal(rows, X)
     assert rows.dtype == np.float32
     assert labels.tolist() == [2, 0, 1]
@@ -72,7 +82,7 @@ def test_libsvm_text_gives_dense_rows(tmp_path, name, pair):
 def test_libsvm_text_that_is_wrong_is_refused_by_its_name(tmp_path, text):
     (tmp_path / "rows.t").write_bytes(text)
     with pytest.raises(DataFormatError, match=r"rows\.t"):
-        read_libsvm(tmp_path / "rows.t", 3)
+        read_libsvm_file(tmp_path / "rows.t", 3)
 
 
 def test_a_compact_file_must_hold_the_arrays_that_are_asked_for(tmp_path):
@@ -96,11 +106,7 @@ def test_a_compact_file_cannot_run_code(tmp_path):
 
 
 def read_tif(data, shown):
-    return read_stack([io.BytesIO(data)], shown)
-
-
-def read_png_folder(folder):
-    return read_stack(find_numbered_files(folder), str(folder))
+    return read_stack(io.BytesIO(data), shown)
 
 
 class TestStacks:
@@ -125,14 +131,6 @@ class TestStacks:
         page = np.array([[True, False], [False, True]])
         assert np.array_equal(read_tif(self.tif(pillow, [page]), "a.tif"), [np.where(page, 255, 0)])
 
-    def test_pngs_are_ordered_by_number(self, pillow, stack, tmp_path):
-        for number, page in enumerate(stack):
-            pillow.fromarray(page).save(tmp_path / f"{number}.png")
-        assert np.array_equal(read_png_folder(tmp_path), stack)
-        (tmp_path / "3.png").unlink()
-        with pytest.raises(DataFormatError, match="number 3 is missing"):
-            read_png_folder(tmp_path)
-
     def test_other_files_are_refused(self, pillow, stack, tmp_path):
         with pytest.raises(DataFormatError, match=r"a\.tif is damaged"):
             read_tif(b"no picture", "a.tif")
@@ -140,11 +138,6 @@ class TestStacks:
             read_tif(self.tif(pillow, stack)[:700], "a.tif")
         with pytest.raises(DataFormatError, match="must hold grey images of 8 bits"):
             read_tif(self.tif(pillow, np.zeros((1, 4, 4, 3), np.uint8)), "a.tif")
-        with pytest.raises(DataFormatError, match="several or none"):
-            read_png_folder(tmp_path)
-        (tmp_path / "slice.png").write_bytes(b"")
-        with pytest.raises(DataFormatError, match="must have a number"):
-            read_png_folder(tmp_path)
 
     def test_without_pillow_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, "PIL", None)

@@ -5,8 +5,6 @@ import gzip
 
 import numpy as np
 
-from crisptree.datasets import files
-
 
 def write_idx(path, array):
     """An idx file of bytes; compressed if its name ends in .gz."""
@@ -38,28 +36,24 @@ def write_mnist(folder, X, y, X_test, y_test, ending=".gz"):
         write_idx(folder / (name + ending), array)
 
 
-def compress(data, widest=16, block_mode=True, clear_every=None):
-    """What Unix ``compress`` writes; ``clear_every`` empties the table after so many codes."""
-    first = 257 if block_mode else 256
-    out, group, width, emitted = bytearray(), [], 9, 0
-    out += files.LZW_MAGIC + bytes([widest | (0x80 if block_mode else 0)])
+def compress(data):
+    """What Unix ``compress`` writes: codes of 9 to 16 bits in groups of eight, without ever emptying the table."""
+    out, group, width, emitted = bytearray(b"\x1f\x9d\x90"), [], 9, 0
 
-    def flush(full):
-        bits = sum(code << at * width for at, code in enumerate(group))
-        out.extend(bits.to_bytes(width, "little") if full else bits.to_bytes((len(group) * width + 7) // 8, "little"))
+    def flush(n_bytes):
+        out.extend(sum(code << at * width for at, code in enumerate(group)).to_bytes(n_bytes, "little"))
         group.clear()
 
     def emit(code):
         nonlocal width, emitted
-        known = min(first + max(emitted - 1, 0), 1 << widest)
-        if width < widest and known >= 1 << width:
+        if width < 16 and 257 + max(emitted - 1, 0) >= 1 << width:
             if group:
-                flush(full=True)
+                flush(width)
             width += 1
         group.append(code)
         emitted += 1
         if len(group) == 8:
-            flush(full=True)
+            flush(width)
 
     codes, word = {bytes([i]): i for i in range(256)}, b""
     for byte in data:
@@ -68,16 +62,11 @@ def compress(data, widest=16, block_mode=True, clear_every=None):
             word = longer
             continue
         emit(codes[word])
-        if first + len(codes) - 256 < 1 << widest:
-            codes[longer] = first + len(codes) - 256
+        if 1 + len(codes) < 1 << 16:
+            codes[longer] = 1 + len(codes)
         word = bytes([byte])
-        if clear_every and emitted >= clear_every:
-            emit(files.LZW_CLEAR)
-            if group:
-                flush(full=True)
-            codes, width, emitted = {bytes([i]): i for i in range(256)}, 9, 0
     if word:
         emit(codes[word])
     if group:
-        flush(full=False)
+        flush((len(group) * width + 7) // 8)
     return bytes(out)

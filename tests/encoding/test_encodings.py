@@ -1,9 +1,7 @@
-import io
-
 import pytest
 
 from crisptree.encoding.column_values import TableError
-from crisptree.encoding.table_files import Utf8Stream, open_table, resolve_encoding
+from crisptree.encoding.table_files import open_table, resolve_encoding
 from tests.encoding.writers import PACK, customers, write
 
 CITIES = "city,y\nMünchen,1\nKöln – Süd,0\n"
@@ -27,18 +25,6 @@ def test_text_of_other_encodings_is_read_as_it_was_meant(tmp_path, encoding, pac
     path.write_bytes(PACK[packing](data) if packing else data)
     found = rows(open_table(path, encoding=encoding))
     assert [row["city"] for row in found] == ["München", "Köln – Süd"]
-
-
-def test_a_piece_that_ends_within_a_letter_is_no_trouble():
-    class OneByteAtATime(io.BytesIO):
-        def read(self, _size=-1):
-            return super().read(1)
-
-    for encoding in ("utf-8", "utf-16", "gb18030"):
-        assert (
-            Utf8Stream(OneByteAtATime(CITIES.encode(encoding, "replace")), encoding).readall().decode()[:12]
-            == (CITIES.encode(encoding, "replace").decode(encoding)[:12])
-        )
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.column_values import DEFAULT_FORMAT, NumberFormat, TableError, suggest_format
+from crisptree.encoding.column_values import DEFAULT_FORMAT, NumberFormat, TableError
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import open_table
 from tests.encoding.writers import text
@@ -52,30 +52,12 @@ def test_ways_of_writing_that_cannot_be_are_refused(options, said):
         NumberFormat(**options)
 
 
-@pytest.mark.parametrize(
-    ("texts", "now", "said"),
-    [
-        (["1,5"], DEFAULT_FORMAT, "Say `decimal=','`"),
-        (["1,234.5"], DEFAULT_FORMAT, "Say `thousands=','`"),
-        (["1,234", "0,5"], DEFAULT_FORMAT, "Say `decimal=','`"),
-        (["1,234", "5.5"], DEFAULT_FORMAT, "Say `thousands=','`"),
-        (["1,234,567"], DEFAULT_FORMAT, "Say `thousands=','`"),
-        (["1.234.567,5"], DEFAULT_FORMAT, "Say `decimal=','` `thousands='.'`"),
-        (["1\u00a0234,5"], DEFAULT_FORMAT, "Say `decimal=','` `thousands=' '`"),
-        (["$5", "$1.234"], DEFAULT_FORMAT, "Say `unit=['$']`"),
-        (["12 %"], DEFAULT_FORMAT, "Say `unit=['%']`"),
-        (["$1,234"], DEFAULT_FORMAT, "if a fraction follows it; besides, `unit=['$']`"),
-        (["1.234,5"], NumberFormat(decimal=","), "Say `thousands='.'`"),
-        (["1,5", "1.5"], NumberFormat(decimal=","), "Write all numbers of the table in one way"),
-    ],
-)
-def test_the_remedy_for_numbers_written_otherwise_names_what_is_to_be_said(texts, now, said):
-    assert suggest_format(texts, now).endswith(said)
-
-
 def test_a_remedy_that_is_followed_makes_the_column_one_of_numbers(tmp_path):
     path = table(tmp_path / "t.csv", "1.234,50 €", "-7 €", "0,5 €")
-    with pytest.raises(TableError, match=r"row 1 has '1.234,50 €'. Say `decimal=','` `thousands='\.'` `unit="):
+    with pytest.raises(
+        TableError,
+        match=r"row 1 has '1.234,50 €'. Say how numbers are written, .* `decimal=','`",
+    ):
         surveyed(path)
     (column,) = surveyed(path, GERMAN).columns
     assert column.kind == "number"
@@ -84,7 +66,7 @@ def test_a_remedy_that_is_followed_makes_the_column_one_of_numbers(tmp_path):
 
 def test_a_word_among_numbers_written_otherwise_is_named_beside_them(tmp_path):
     path = table(tmp_path / "t.csv", "1,5", "2,5", "n/a", "3,25")
-    with pytest.raises(TableError, match=r"row 1 has '1,5'. Say `decimal=','`. Besides, row 3 has 'n/a'. If"):
+    with pytest.raises(TableError, match=r"row 1 has '1,5'. Say how numbers are .*. Besides, row 3 has 'n/a'. If"):
         surveyed(path)
     column = surveyed(path, NumberFormat(decimal=","), missing=["n/a"]).columns[0]
     assert (column.kind, column.missing) == ("number", True)
@@ -96,13 +78,6 @@ def test_categories_keep_the_text_that_they_have(tmp_path):
     assert column.categories == ("1,5", "2,5")
 
 
-def test_numbers_with_a_word_behind_are_no_identifiers(tmp_path):
-    path = table(tmp_path / "t.csv", *(f"{number} kg" for number in range(30)))
-    with pytest.raises(TableError, match=r"If these are numbers, say `unit=\['kg'\]`. Leave it out"):
-        surveyed(path)
-    assert surveyed(path, NumberFormat(units=("kg",))).columns[0].mean == 14.5
-
-
 def test_other_tables_of_a_model_say_how_their_numbers_are_written_themselves(tmp_path):
     preprocessing = Preprocessing((Column("a", "number", mean=0.0),))
     path = table(tmp_path / "t.csv", "1,5", "2,5")
@@ -112,7 +87,7 @@ def test_other_tables_of_a_model_say_how_their_numbers_are_written_themselves(tm
             preprocessing, open_table(path, delimiter=";", number_format=written), without=["y"]
         ).encode_all()
 
-    with pytest.raises(TableError, match=r"row 1 has '1,5'. Say `decimal=','`\.$"):
+    with pytest.raises(TableError, match=r"row 1 has '1,5'. Say how numbers are written, .*\.$"):
         rows(DEFAULT_FORMAT)
     assert rows(NumberFormat(decimal=",")).ravel().tolist() == [1.5, 2.5]
 

@@ -43,7 +43,7 @@ def test_the_learning_rate_begins_whole_never_rises_and_stays_positive(name):
     ],
     ids=["both phases", "growth", "finetuning", "co2", "non-greedy"],
 )
-def test_a_decay_changes_what_is_learned_but_not_the_first_epoch(changes):
+def test_learning_rate_decay_leaves_the_first_epoch_unchanged(changes):
     X, y = clouds(200)
     common = {"max_depth": 2, "random_state": 0, "learning_rate": 0.05} | changes
 

@@ -61,7 +61,7 @@ def test_non_greedy_training_takes_over_any_grown_tree():
         assert model.nu_ == 100.0
 
 
-def test_the_bound_is_chosen_on_rows_held_out():
+def test_nu_is_selected_on_held_out_rows():
     model = fitted(grow="co2", algorithm="non_greedy")
     assert model.nu_ in NU_CANDIDATES
     assert model.tree_.statistics.node_counts[0].sum() == 270

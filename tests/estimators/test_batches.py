@@ -96,7 +96,7 @@ def test_a_fit_on_batches_is_the_same_every_time_and_for_any_batches():
     assert other.structure.n_leaves > 1
 
 
-def test_what_is_left_open_is_chosen_on_some_of_the_rows():
+def test_auto_parameters_are_selected_on_a_sample_of_the_batches():
     X, y = rows(1200)
     learner = CrispTreeClassifier(
         max_depth=2, training=TrainingOptions(epochs=6, finetune_epochs=6, min_updates=60), random_state=0

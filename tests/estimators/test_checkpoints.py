@@ -223,7 +223,7 @@ def test_a_checkpoint_knows_the_device_that_auto_means_for_its_rows(tmp_path, mo
     assert fingerprint({**known, "device": "auto"}, {"device": "cuda"}, 0)["device"] == "cuda"
 
 
-def test_what_only_the_checkpoint_knows_is_told_once():
+def test_differences_to_a_checkpoint_are_listed_once():
     with pytest.raises(CheckpointError, match=r"differs in X, others\. Give"):
         _check_same({"X": "1", "image_shape of X": "2", "warm_start": "3"}, {"X": "0"}, "folder")
 
@@ -240,7 +240,7 @@ def test_a_fit_that_begins_leaves_an_earlier_checkpoint_alone(tmp_path, monkeypa
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks of this kind")
 def test_two_fits_do_not_share_a_folder(tmp_path):
-    with checkpoints.CheckpointFolder(tmp_path).held(), pytest.raises(CheckpointError, match="another process"):
+    with checkpoints.CheckpointFolder(tmp_path).lock(), pytest.raises(CheckpointError, match="another process"):
         CrispTreeClassifier.from_flat(**PLAIN).fit(*rows(), checkpoint=tmp_path)
 
 
@@ -263,13 +263,13 @@ def test_a_full_disk_ends_the_fit_and_the_last_good_checkpoint_stays(tmp_path, m
     assert saved(model.fit(*data, checkpoint=tmp_path / "parts", resume=True), tmp_path) == at_once
 
 
-def test_a_folder_that_cannot_be_is_told(tmp_path):
+def test_an_unusable_checkpoint_folder_is_reported(tmp_path):
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(CheckpointError, match=r"must be writable.*file"):
         CrispTreeClassifier.from_flat(**PLAIN).fit(*rows(), checkpoint=tmp_path / "file" / "inside")
 
 
-def test_damage_is_told_and_never_trained_on(tmp_path, monkeypatch):
+def test_a_damaged_checkpoint_is_reported_and_not_resumed(tmp_path, monkeypatch):
     model = begun(tmp_path, monkeypatch)
     working = tmp_path / "working.safetensors"
     page = model_file.read(working, {"page"}).section("page")

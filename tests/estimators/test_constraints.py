@@ -129,7 +129,7 @@ def test_one_signed_feature_alone_forbids_no_boundary():
             )
 
 
-def test_a_fit_with_constraints_chooses_by_itself_among_hyperplanes():
+def test_constraints_restrict_model_selection_to_hyperplanes():
     model = CrispTreeClassifier.from_flat(**QUICK, max_features_per_split=2, sign_cst={"age": 1}).fit(X, Y)
     assert model.best_params_
     assert all(trial.values.get("split") != "axis" for trial in model.cv_results_)
@@ -174,7 +174,7 @@ def test_native_steps_hold_weights_as_the_definition_does(make, which, monkeypat
     assert largest_difference(ours, definition) < 1e-6
 
 
-def test_the_group_of_most_influence_stays_and_then_the_largest_weights():
+def test_interaction_constraints_keep_the_strongest_group_and_its_largest_weights():
     held = WeightConstraints(None, torch.tensor([1.0, 1.0, 1.0, 1.0, 10.0]), 2, ((0, 1), (2, 3)))
     weight = torch.tensor([[1.0, 2.0, 2.1, 0.0, 0.01], [0.0, 1.0, 3.0, 2.0, 1.0]])
     assert held.zeros(weight).tolist() == [[False, False, True, True, True], [True, True, False, True, False]]

@@ -48,13 +48,6 @@ class ArrowWithColumns(ArrowOnly):
         raise AssertionError("the Arrow stream has names and types, this has not")
 
 
-class InterchangeOnly:
-    """A table of any library that offers the interchange protocol alone."""
-
-    def __dataframe__(self, nan_as_null=False, allow_copy=True):
-        return TABLE.__dataframe__(nan_as_null, allow_copy)
-
-
 def relation():
     connection = duckdb.connect()
     connection.register("rows", TABLE)
@@ -67,7 +60,6 @@ TAKEN = {
     "duckdb": relation,
     "Arrow only": lambda: ArrowOnly(TABLE),
     "Arrow and columns": lambda: ArrowWithColumns(TABLE),
-    "interchange only": InterchangeOnly,
 }
 
 
@@ -154,11 +146,6 @@ class HuggingFaceDataset:
         return FRAME
 
 
-@named("datasets.dataset_dict", "DatasetDict")
-class HuggingFaceSplits(dict):
-    """Several of them by name."""
-
-
 def dataset(folder):
     pyarrow.parquet.write_table(TABLE, folder / "rows.parquet")
     return pyarrow.dataset.dataset(folder / "rows.parquet")
@@ -171,9 +158,6 @@ REFUSED = {
     r"got a DuckDBPyConnection of _duckdb. Call its to_arrow_table\(\) first": lambda folder: duckdb.connect(),
     r"got a DataFrame of dask. Call its compute\(\) first": lambda folder: DaskFrame(),
     r"got a Dataset of datasets. Call its to_pandas\(\) first": lambda folder: HuggingFaceDataset(),
-    r"got a DatasetDict of datasets, which holds 1. Choose one, such as X\['train'\]": lambda folder: HuggingFaceSplits(
-        train=HuggingFaceDataset()
-    ),
 }
 
 

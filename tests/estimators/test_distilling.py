@@ -46,7 +46,7 @@ class NotSure(Recorder):
 
 
 @pytest.mark.parametrize("labels", ["hard", "sample", "soft"])
-def test_a_tree_answers_as_its_teacher(labels):
+def test_a_distilled_tree_predicts_as_its_teacher(labels):
     tree = student().distill(FOREST, X, labels=labels)
     assert tree.classes_.tolist() == NAMES.tolist()
     assert (tree.predict(X) == FOREST.predict(X)).mean() > 0.9
@@ -133,7 +133,7 @@ def test_copies_have_no_true_label_and_the_weight_of_their_row():
     assert tree.tree_.statistics.node_counts[0].tolist() == pytest.approx([0.75 * 45, 45 + 0.25 * 45])
 
 
-def test_a_class_that_the_teacher_never_answers_stays_known():
+def test_classes_that_the_teacher_never_predicts_are_kept():
     tree = student().distill(Recorder(classes=("no", "yes")), np.abs(X) + 1)
     assert tree.classes_.tolist() == ["no", "yes"]
     assert set(tree.predict(X)) == {"yes"}
@@ -167,12 +167,12 @@ class Flat:
 
 
 @pytest.mark.parametrize("changes", [{"class_weight": {"ant": 2.0, "bee": 1.0, "cat": 1.0}}, {"grow": "random"}])
-def test_certain_answers_train_in_every_way_that_labels_do(changes):
+def test_certain_probabilities_train_with_every_option_of_labels(changes):
     tree = student(**changes).distill(FOREST, X, copies=1)
     assert (tree.predict(X) == FOREST.predict(X)).mean() > 0.8
 
 
-def test_validation_rows_judge():
+def test_distillation_accepts_validation_rows():
     tree = student(early_stopping=True).distill(FOREST, X, eval_set=(X, NAMES[Y]))
     assert tree.history_[-1].validation_score > 0.8
     assert tree.tree_.statistics.node_counts[0].sum() == 5 * 90
@@ -250,7 +250,7 @@ def learner(**changes):
     return plain_regressor(**quick | {"random_state": 0} | changes)
 
 
-def test_numbers_of_a_teacher_are_learned_on_rows_and_copies():
+def test_a_regression_teacher_labels_rows_and_copies():
     teacher = Scale()
     tree = learner().distill(teacher, X, copies=2)
     assert [len(rows) for rows in teacher.asked] == [len(X)] * 3
@@ -262,14 +262,14 @@ def test_numbers_of_a_teacher_are_learned_on_rows_and_copies():
     assert learner().distill(Scale(2), X, copies=0).n_outputs_ == 2
 
 
-def test_true_numbers_are_mixed_with_the_teachers():
+def test_true_targets_are_averaged_with_predictions_of_the_teacher():
     mixed = learner().distill(Scale(), X, 10 + 2 * X[:, 0], trust=0.25, copies=0)
     assert mixed.predict(X).mean() == pytest.approx((7.5 + 2 * X[:, 0]).mean(), abs=0.01)
     weighed = learner().distill(Scale(), X, copies=1, sample_weight=np.arange(len(X)) % 2)
     assert weighed.tree_.statistics.node_counts[0, 0] == 2 * (len(X) // 2)
 
 
-def test_copies_of_rows_that_judge_numbers_do_not_train(monkeypatch):
+def test_copies_of_validation_rows_do_not_train_a_regression(monkeypatch):
     held = []
     monkeypatch.setattr(
         "crisptree.pipeline.trees.hold_out",
@@ -281,7 +281,7 @@ def test_copies_of_rows_that_judge_numbers_do_not_train(monkeypatch):
     assert np.array_equal(held[0], np.tile(np.arange(len(X)), 3))
 
 
-def test_what_cannot_teach_numbers_is_refused():
+def test_unsuitable_regression_teachers_are_refused():
     for teacher, error, words in [
         (object(), TypeError, "must be a fitted regressor with predict"),
         (FOREST, TypeError, "predicts classes. Use CrispTreeClassifier.distill"),

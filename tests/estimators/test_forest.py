@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 import crisptree
 from crisptree import CrispForestClassifier, CrispForestRegressor, explain
-from crisptree.pipeline.bootstrap import Bagging, number_of
+from crisptree.pipeline.forests import Bagging, count_share
 from tests.estimators.forests import PLAIN, QUICK, classifier, regressor
 from tests.toys import clouds
 
@@ -32,7 +32,7 @@ def test_a_forest_says_the_mean_of_its_trees(forest):
     assert forest.score(X, y) > 0.9
 
 
-def test_sums_are_in_the_order_of_the_trees_on_any_number_of_threads_and_for_one_row(forest):
+def test_sums_are_in_the_order_of_the_trees_on_any_count_share_threads_and_for_one_row(forest):
     whole = forest.predict_proba(X)
     in_order = sum(tree.tree_.leaf_values(tree.apply(X)) for tree in forest.estimators_) / len(forest)
     assert np.array_equal(whole, in_order)
@@ -40,7 +40,7 @@ def test_sums_are_in_the_order_of_the_trees_on_any_number_of_threads_and_for_one
     assert np.array_equal(whole, forest.set_params(n_jobs=1).predict_proba(X.astype(np.float32).astype(float)))
 
 
-def test_rows_out_of_the_bag_are_judged_by_trees_that_have_not_seen_them(forest):
+def test_out_of_bag_rows_are_scored_by_trees_not_trained_on_them(forest):
     bagging = Bagging(len(y), len(y), True, forest.seed_)
     said, trees = np.zeros((len(y), 3)), np.zeros(len(y))
     for number, tree in enumerate(forest.estimators_):
@@ -91,7 +91,7 @@ def test_all_rows_by_their_number_leave_none_out_either(share):
         classifier(bootstrap=False, max_samples=share, n_estimators="auto").fit(X, y)
 
 
-def test_without_rows_left_out_nothing_judges():
+def test_there_is_no_oob_score_without_out_of_bag_rows():
     model = classifier(bootstrap=False).fit(X, y)
     assert not hasattr(model, "oob_score_")
     with pytest.raises(ValueError, match="`n_estimators` must be a number"):
@@ -108,7 +108,7 @@ def test_rows_of_no_weight_have_no_word_out_of_the_bag():
 
 
 @pytest.mark.parametrize("bootstrap", [True, False, "balanced"])
-def test_as_many_rows_are_drawn_as_asked_for(bootstrap):
+def test_max_samples_sets_the_number_of_drawn_rows(bootstrap):
     times = Bagging(len(y), 60, bootstrap, 3, y).times(5)
     assert times.sum() == 60
     assert len(times) == len(y)
@@ -135,7 +135,7 @@ def test_every_tree_sees_four_fifths_of_images_and_a_bootstrap_of_other_rows(giv
     assert (bagging.bootstrap, bagging.n_drawn) == drawn
 
 
-def test_a_forest_of_images_is_judged_by_the_images_that_a_tree_has_not_seen():
+def test_a_forest_of_images_has_an_oob_score():
     rng = np.random.default_rng(0)
     images = rng.normal(size=(90, 4, 4)) + (np.arange(90) % 2)[:, None, None]
     model = classifier(n_estimators=4).fit(images, np.arange(90) % 2)
@@ -194,8 +194,8 @@ def test_a_warm_start_on_images_refuses_the_same_rows_as_a_table():
         model.set_params(n_estimators=5).fit(images.reshape(60, 16), np.arange(60) % 2)
 
 
-def test_shares_and_numbers_mean_what_they_say():
-    assert [number_of(share, 10) for share in (None, 3, 30, 0.5, 0.01, 1.0)] == [10, 3, 10, 5, 1, 10]
+def test_counts_and_shares_are_converted_to_counts():
+    assert [count_share(share, 10) for share in (None, 3, 30, 0.5, 0.01, 1.0)] == [10, 3, 10, 5, 1, 10]
 
 
 def test_proximity_is_the_share_of_trees_with_the_same_leaf(forest):
@@ -226,7 +226,7 @@ def test_an_explanation_names_all_trees_and_their_splits(forest):
     assert np.allclose(said.probabilities, forest.predict_proba(X[:1])[0])
     assert str(said).count("tree ") == len(forest)
     assert [way.leaf for way in said.paths] == forest.apply(X[:1])[0].tolist()
-    assert "<table" in said._repr_html_()
+    assert said._repr_html_().startswith("<pre>")
     with pytest.raises(TypeError, match=r"needs a fitted crisp forest; got a CrispTreeClassifier"):
         explain.explain_forest(forest.tree(0), X[0])
 
@@ -270,7 +270,7 @@ def test_a_tree_that_is_not_there_is_named(forest):
     assert forest.tree(-1).get_n_leaves() == forest.tree(len(forest) - 1).get_n_leaves()
 
 
-def test_a_forest_of_numbers_explains_a_row():
+def test_a_regression_forest_explains_a_row():
     model = regressor(n_estimators=3).fit(X, X[:, 0])
     said = model.explain(X[0], top=1)
     assert said.predicted == pytest.approx(float(model.predict(X[:1])[0]))
@@ -308,7 +308,7 @@ def test_every_candidate_of_a_forest_is_scored_once():
         ({"early_stopping": True}, "`early_stopping` must be False for a forest without `eval_set`"),
     ],
 )
-def test_what_cannot_be_is_said(changes, words):
+def test_unsupported_combinations_are_refused(changes, words):
     with pytest.raises(ValueError, match=words):
         classifier(**changes).fit(X, y)
 
@@ -318,12 +318,12 @@ def test_an_unfitted_forest_says_so():
         classifier().predict(X)
 
 
-def test_validation_rows_judge_epochs():
+def test_validation_rows_score_epochs():
     model = classifier(early_stopping=True).fit(X[::2], y[::2], eval_set=(X[1::2], y[1::2]))
     assert any(record.validation_score is not None for record in model.history_)
 
 
-def test_a_forest_of_numbers_says_the_mean_of_its_trees(numbers):
+def test_a_regression_forest_predicts_the_mean_of_its_trees(numbers):
     assert np.allclose(numbers.predict(X), np.mean([tree.predict(X) for tree in numbers.estimators_], axis=0))
     means, spreads = np.stack([(tree.predict(X), tree.predict_std(X)) for tree in numbers.estimators_]).transpose(
         1, 0, 2
@@ -334,7 +334,7 @@ def test_a_forest_of_numbers_says_the_mean_of_its_trees(numbers):
     assert numbers.oob_score_ == pytest.approx(1 - errors / np.var(NUMBERS))
 
 
-def test_a_forest_of_numbers_keeps_their_units(numbers):
+def test_a_regression_forest_predicts_in_the_units_of_y(numbers):
     shifted = regressor().fit(X, 1000 + 10 * NUMBERS)
     assert np.allclose(shifted.predict(X), 1000 + 10 * numbers.predict(X), rtol=1e-4)
     low, high = numbers.predict_interval(X)
@@ -404,7 +404,7 @@ def test_a_report_is_about_the_tree_that_speaks_for_the_forest(forest, tmp_path)
     assert f"Tree {int(np.argmax(agree))} of a forest (6 trees" in page
 
 
-def test_the_spread_of_numbers_far_from_zero_is_that_of_the_same_ones_near_it():
+def test_the_standard_deviation_does_not_depend_on_the_mean_of_y():
     X = np.linspace(0, 1, 60, dtype=np.float32)[:, None]
     y = np.sin(6 * X[:, 0]) + np.tile([-0.3, 0.3], 30)
     given = {"n_estimators": 3, "max_depth": 2, "split": "oblique", "input_noise": 0.0, "l1": 0.0, "random_state": 0}

@@ -126,7 +126,7 @@ def test_an_interrupt_at_any_line_leaves_one_whole_fit(kind):
 
 
 @pytest.mark.parametrize(("kind", "other"), [("classifier", 5), ("segmenter", 12)])
-def test_while_a_fit_runs_the_earlier_one_answers(kind, other):
+def test_the_earlier_fit_predicts_while_a_new_one_runs(kind, other):
     make, data = MODELS[kind]
     model, X = make().fit(*data()), data()[0]
     expected, before, seen = model.predict(X), learned(model), []

@@ -7,10 +7,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import crisptree
 from crisptree import CrispTreeClassifier, CrispTreeRegressor, explain, export
-from crisptree.equations.leaves import ROOT_SHARE, TreeRidge, log_softmax, working_response
+from crisptree.equations.leaves import ROOT_SHARE, TreeRidge, log_softmax, root_strengths, working_response
 from crisptree.learning.linear_leaves import LeafRows, Members
 from crisptree.structure import TreeStructure
-from crisptree.targets import Classes
+from crisptree.targets import Classes, Gaussians
 from tests.toys import FIGURE_1, plain_regressor, plain_tree
 
 QUICK = {"epochs": 5, "finetune_epochs": 8, "min_updates": 50, "max_depth": 2, "random_state": 0, "n_jobs": 1}
@@ -141,10 +141,76 @@ def test_more_rounds_never_end_below_the_likelihood_of_fewer_by_much():
     X, y = crossed(300)
     rows = LeafRows.of(X, y, Classes(3))
     everyone, leaf = [Members(np.arange(300), np.ones(300))], TreeStructure.single_leaf()
-    values = [rows.evidence(leaf, rows.fitted(leaf, everyone, 1.0, None, n), None).mean() for n in (1, 5, 20, 80)]
+    values = [
+        rows.evidence(leaf, rows.fit_reference(leaf, everyone, 1.0, None, n), None).mean() for n in (1, 5, 20, 80)
+    ]
     assert (np.diff(values) > -1e-5).all()
     scores = np.array([[0.0, 1.0]])
     np.testing.assert_allclose(working_response(scores, log_softmax(scores), np.array([1])).sum(), scores.sum())
+
+
+@pytest.fixture(scope="module")
+def members():
+    """Rows of the four leaves of a tree, some of them in two leaves."""
+    rng = np.random.default_rng(3)
+    rows = [np.sort(rng.choice(300, size=n, replace=False)) for n in (5, 120, 80, 130)]
+    return [Members(own, rng.random(len(own))) for own in rows]
+
+
+@pytest.mark.parametrize("penalty", [0.1, 30.0])
+def test_the_kernel_solves_the_ridge_regressions_of_the_definition(members, penalty):
+    X, y = bent(300)
+    rows, structure = LeafRows.of(X, y[:, None], Gaussians(1)), TreeStructure.balanced(2)
+    models = rows.fit(structure, members, [1e4, penalty])
+    expected = rows.fit_reference(structure, members, penalty, None, 0)
+    np.testing.assert_allclose(models.sums[1], expected, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(models.variances[1], rows._variances(structure, members, expected), rtol=1e-7)
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+def test_the_kernel_minimises_the_penalised_log_loss(members, depth):
+    X, y = crossed(300)
+    rows, structure = LeafRows.of(X, y, Classes(3)), TreeStructure.balanced(depth)
+    own = members if depth else members[1:2]
+    penalty = 2.0
+
+    def objective(sums):
+        value = -sum(
+            one.share @ log_softmax(rows.x[one.rows] @ weights)[np.arange(len(one.rows)), y[one.rows]]
+            for one, weights in zip(own, sums[structure.n_splits :], strict=True)
+        )
+        for split in range(structure.n_splits):
+            for child in (structure.left_nodes[split], structure.right_nodes[split]):
+                value += 0.5 * penalty * ((sums[child] - sums[split]) ** 2).sum()
+        total = 0.5 * sum(one.share.sum() for one in own)
+        return value + 0.5 * (root_strengths(structure, 4, total, penalty)[:, None] * sums[0] ** 2).sum()
+
+    fitted = rows.fit(structure, own, [penalty]).sums[0]
+    assert objective(fitted) <= objective(rows.fit_reference(structure, own, penalty, None, 2000)) + 1e-6
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        assert objective(fitted + 1e-3 * rng.normal(size=fitted.shape)) > objective(fitted)
+
+
+def test_penalties_one_after_the_other_end_where_each_alone_does(members):
+    X, y = crossed(300)
+    rows, structure = LeafRows.of(X, y, Classes(3)), TreeStructure.balanced(2)
+    path = rows.fit(structure, members, [100.0, 10.0, 1.0]).sums[2]
+    alone = rows.fit(structure, members, [1.0]).sums[0]
+    scores = [log_softmax(rows.x @ weights) for weights in (path[-1], alone[-1])]
+    np.testing.assert_allclose(*scores, atol=0.02)
+
+
+def test_models_of_branches_have_weights_for_the_features_of_the_splits_only():
+    X, y = bent()
+    model = plain_regressor(split="axis", grow="axis_aligned", leaf_model="branch_linear", leaf_l2=1.0, **QUICK).fit(
+        X, y
+    )
+    used = (model.tree_.weight != 0).any(axis=0)
+    assert used.any()
+    assert not used.all()
+    assert model.tree_.linear_weight[:, :, used].any()
+    assert not model.tree_.linear_weight[:, :, ~used].any()
 
 
 def test_a_file_keeps_the_models(regressor, classifier, tmp_path):
@@ -179,7 +245,7 @@ def test_the_soft_tree_mixes_the_models(regressor, classifier):
 
 
 def test_rules_paths_and_pages_know_the_models(regressor, classifier, tmp_path):
-    assert " * x2" in export.text(regressor)
+    assert " × x2" in export.text(regressor)
     assert "score =" in export.text(classifier)
     X, y = crossed(60)
     row, numbers = X[0], bent(60)
@@ -197,7 +263,7 @@ def test_rules_paths_and_pages_know_the_models(regressor, classifier, tmp_path):
     )
 
 
-def test_the_penalty_is_chosen_on_rows_that_did_not_train():
+def test_leaf_l2_is_selected_on_held_out_rows():
     X, y = bent(240)
     brief = QUICK | {"epochs": 3, "finetune_epochs": 3, "min_updates": 20}
     model = CrispTreeRegressor.from_flat(
@@ -231,7 +297,7 @@ def test_one_unit_for_all_weights_changes_no_penalty_that_is_left_open():
 
 
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
-def test_epochs_are_judged_with_the_models_of_the_leaves(kind):
+def test_epochs_are_scored_with_linear_leaves(kind):
     make, rows = (plain_regressor, bent) if kind == "numbers" else (plain_tree, crossed)
     values = {"leaf_model": "linear", "leaf_l2": 3.0, "early_stopping": True, **QUICK}
     values |= {} if kind == "numbers" else {"algorithm": "likelihood"}

@@ -55,7 +55,7 @@ def test_only_a_fitted_model_is_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_a_fit_chose_is_kept_and_a_warm_start_goes_on_with_it(tmp_path):
+def test_selected_parameters_are_saved_and_used_by_a_warm_start(tmp_path):
     model = crisptree.CrispTreeClassifier(
         max_depth=1, training=TrainingOptions(epochs=2, finetune_epochs=2, min_updates=5), random_state=0
     )

@@ -127,7 +127,7 @@ def test_an_unknown_parameter_is_answered_with_the_known_ones():
         CrispTreeClassifier(depth=3)
 
 
-def test_flags_are_told_apart():
+def test_flags_are_unique():
     for kind in ESTIMATORS:
         with_flag = [declared for declared in kind.declared_parameters().values() if declared.flag]
         assert len({declared.flag for declared in with_flag}) == len(with_flag)

@@ -102,7 +102,7 @@ def test_units_of_the_targets_change_nothing_but_the_units(model):
     assert np.allclose(scaled.predict_std(IMAGES), 4096 * model.predict_std(IMAGES))
 
 
-def test_a_pixel_may_have_several_numbers():
+def test_pixels_may_have_several_outputs():
     both = np.stack([TARGETS, -3 * IMAGES], axis=-1)
     model = CrispPixelRegressor.from_flat(**QUICK | {"max_depth": 5}).fit(IMAGES, both)
     assert model.n_outputs_ == 2
@@ -182,7 +182,7 @@ def test_early_stopping_and_auto_choices_hold_whole_images_out():
         CrispPixelRegressor.from_flat(**options).fit(IMAGES[:2], np.where([[[True]], [[False]]], TARGETS[:2], np.nan))
 
 
-def test_a_second_stage_sees_the_scaled_numbers_of_the_first_one(tmp_path):
+def test_the_second_stage_gets_scaled_predictions_of_the_first(tmp_path):
     model = CrispPixelRegressor.from_flat(**QUICK, stages=2).fit(IMAGES, TARGETS)
     assert model.image_shape_ == (3, 3, 2)
     first = CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, TARGETS)
@@ -206,7 +206,7 @@ def test_a_callback_that_ends_a_fit_ends_all_its_stages():
     assert model.predict(IMAGES).shape == TARGETS.shape
 
 
-def test_numbers_far_from_zero_and_constant_ones_are_kept():
+def test_targets_far_from_zero_and_constant_targets_are_predicted_exactly():
     far = CrispPixelRegressor.from_flat(**QUICK).fit(IMAGES, TARGETS * 1e100)
     assert far.score(IMAGES, TARGETS * 1e100) > 0.8
     same = CrispPixelRegressor.from_flat(**QUICK, stages=2).fit(IMAGES, np.full(TARGETS.shape, 7.5))

@@ -84,7 +84,7 @@ def test_a_price_that_no_leaf_is_worth_leaves_one(model):
     assert model.prune(0).predict_proba(noisy()[0]) == pytest.approx(model.predict_proba(noisy()[0]))
 
 
-def test_validation_rows_choose_a_smaller_tree_that_is_better(model):
+def test_pruning_on_validation_rows_gives_a_smaller_and_better_tree(model):
     validation, fresh = noisy(400, seed=1), noisy(2000, seed=2)
     chosen = plain_tree(**QUICK | {"max_depth": 6}, ccp_alpha="auto").fit(*noisy(), eval_set=validation)
     assert chosen.get_n_leaves() < model.get_n_leaves() / 2
@@ -93,7 +93,7 @@ def test_validation_rows_choose_a_smaller_tree_that_is_better(model):
     assert chosen.greedy_tree_.structure == model.greedy_tree_.structure
 
 
-def test_rows_held_out_for_the_choice_alone_train_in_the_end(model):
+def test_rows_held_out_for_postprocessing_train_the_final_tree(model):
     X, y = noisy()
     chosen = plain_tree(**QUICK | {"max_depth": 6}, ccp_alpha="auto", shrinkage="auto").fit(X, y)
     assert chosen.tree_.statistics.node_counts[0].sum() == len(y)
@@ -105,7 +105,7 @@ def test_rows_held_out_for_the_choice_alone_train_in_the_end(model):
     assert np.array_equal(again.tree_.leaves, chosen.tree_.leaves)
 
 
-def test_rows_held_out_for_early_stopping_choose_too():
+def test_rows_held_out_for_early_stopping_resolve_postprocessing():
     X, y = noisy()
     plain, chosen = (
         plain_tree(**QUICK | {"max_depth": 6}, early_stopping=True, **more).fit(X, y)
@@ -161,7 +161,7 @@ def test_files_of_trees_that_are_not_shrunk_are_as_they_were(model):
     assert "shrinkage" not in arrays_of(model.tree_.statistics)
 
 
-def test_weights_of_another_size_choose_the_same_tree():
+def test_postprocessing_does_not_depend_on_the_scale_of_weights():
     X, y = noisy()
     one, other = (
         plain_tree(**QUICK, ccp_alpha="auto", shrinkage="auto").fit(X, y, np.full(len(y), weight))

@@ -8,7 +8,7 @@ from rich.console import Console
 from crisptree import CrispTreeClassifier, TrainingOptions
 from crisptree.learning.history import EpochRecord
 from crisptree.pipeline import monitoring as progress
-from crisptree.pipeline.monitoring import ProgressDisplay, fraction_done, recording
+from crisptree.pipeline.monitoring import ProgressDisplay, fraction_done, record_epochs
 from tests.toys import clouds, plain_tree
 
 
@@ -43,7 +43,7 @@ def printed(display):
 
 def test_a_recorder_keeps_every_record_and_passes_it_on():
     heard = []
-    with recording(0, [heard.append]) as recorder:
+    with record_epochs(0, [heard.append]) as recorder:
         recorder.record(record())
         recorder.record(record(epoch=6))
     assert recorder.history == heard == [record(), record(epoch=6)]
@@ -61,7 +61,7 @@ def test_outside_a_terminal_progress_is_a_plain_line_now_and_then_with_the_time_
     ]
 
 
-def test_short_work_says_nothing_outside_a_terminal_unless_its_end_is_to_be_kept(clock):
+def test_short_tasks_print_nothing_outside_a_terminal_unless_kept(clock):
     for keep, expected in ((False, []), (True, ["growing at last"])):
         clock[0] = 0.0
         with ProgressDisplay(console(), keep=keep) as display:
@@ -119,7 +119,7 @@ def test_the_share_of_the_phase_that_is_done(changes, expected):
     assert fraction_done(record(**changes)) == expected
 
 
-def test_the_library_is_silent_unless_asked(capfd):
+def test_nothing_is_printed_without_verbose(capfd):
     X, y = clouds(60)
     quick = {"max_depth": 1, "epochs": 2, "finetune_epochs": 2, "min_updates": 2}
     plain_tree(**quick).fit(X, y)

@@ -104,7 +104,7 @@ def test_twenty_six_classes_and_strange_names_work():
     assert set(model.predict(image).ravel()) <= set(names)
 
 
-def test_one_image_of_three_channels_is_told_from_three_images_by_its_labels():
+def test_labels_distinguish_one_image_of_three_channels_from_three_images():
     image, labels = stripes(channels=3)
     one = CrispSegmenter.from_flat(**QUICK).fit(image, labels)
     assert one.channels_ == 3
@@ -118,7 +118,7 @@ def test_images_of_unequal_size_train_as_one():
     assert model.tree_.statistics.node_counts[0].sum() == sum(image.size for image in labels)
 
 
-def test_unlabelled_and_masked_pixels_are_as_if_they_were_not_there():
+def test_unlabelled_and_masked_pixels_do_not_train():
     labels = LABELS.copy()
     labels[:, :, :9] = 7
     by_label = CrispSegmenter.from_flat(**QUICK, ignore_label=7).fit(IMAGES, labels)
@@ -179,7 +179,7 @@ def test_the_options_of_training_are_those_of_the_classifier(options):
     assert model.truncate(1).get_depth() <= 1
 
 
-def test_early_stopping_keeps_the_best_epoch_on_given_or_held_out_images():
+def test_early_stopping_keeps_the_best_epoch_on_validation_images():
     options = QUICK | {"early_stopping": True, "finetune_epochs": 6}
     given = CrispSegmenter.from_flat(**options).fit(IMAGES[:2], LABELS[:2], eval_set=(IMAGES[2:], LABELS[2:]))
     scores = [record.validation_score for record in given.history_ if record.phase == "finetune"]
@@ -191,7 +191,7 @@ def test_early_stopping_keeps_the_best_epoch_on_given_or_held_out_images():
         CrispSegmenter.from_flat(**options).fit(IMAGES[0], LABELS[0])
 
 
-def test_the_probabilistic_tree_can_be_asked(model):
+def test_soft_predict_proba_evaluates_the_probabilistic_tree(model):
     soft = model.soft_predict_proba(IMAGES[0])
     assert soft.shape == (24, 26, 2)
     assert np.allclose(soft.sum(axis=-1), 1)

@@ -61,7 +61,7 @@ def test_a_sparse_row_reaches_the_leaf_of_the_row_with_its_zeros(kernel, density
 
 
 @pytest.mark.parametrize("form", ["csr_matrix", "csc_matrix", "coo_array", "lil_matrix", "csr_array"])
-def test_every_format_gives_the_same_tree_and_answers_as_with_zeros(form):
+def test_every_sparse_format_gives_the_same_tree_and_predictions_as_dense_rows(form):
     model = CrispTreeClassifier.from_flat(**PLAIN).fit(X[:200], Y[:200])
     other = CrispTreeClassifier.from_flat(**PLAIN).fit(getattr(sparse, form)(X[:200]), Y[:200])
     assert np.array_equal(model.tree_.weight, other.tree_.weight)
@@ -72,7 +72,7 @@ def test_every_format_gives_the_same_tree_and_answers_as_with_zeros(form):
     assert str(model.explain(X[0])) == str(model.explain(X[0].toarray()[0]))
 
 
-def test_a_fit_on_sparse_rows_chooses_by_itself():
+def test_model_selection_works_on_sparse_rows():
     model = CrispTreeClassifier.from_flat(**QUICK).fit(X[:200], Y[:200])
     assert {"input_noise", "l1", "max_depth", "shrinkage"} <= set(model.best_params_)
     assert all(trial.values.get("split") != "axis" for trial in model.cv_results_)

@@ -100,7 +100,7 @@ def test_all_columns_that_cannot_be_predicted_from_are_named_at_once(model):
         model.predict(X)
 
 
-def test_all_columns_of_numbers_with_holes_are_named_at_once():
+def test_all_numeric_columns_with_missing_values_are_listed_at_once():
     X, y = clouds(60)
     frame = pd.DataFrame(X, columns=[f"f{number}" for number in range(X.shape[1])])
     model = plain_tree(**SMALL).fit(frame, y)
@@ -219,7 +219,7 @@ def test_parameters_name_columns_by_their_labels_where_these_are_numbers():
         TableEncoder(drop=[0]).fit(whole)
 
 
-def test_levels_that_differ_in_a_line_break_only_are_told_apart_in_every_text(tmp_path):
+def test_levels_that_differ_in_a_line_break_only_are_distinguished_in_every_text(tmp_path):
     X, y = churn()
     X = X.assign(plan=X["plan"].replace({"basic": "pl\nus", "plus": "pl us"}))
     X = X.rename(columns={"months": "mon\nths"})

@@ -184,8 +184,8 @@ def test_the_command_line_predicts_with_a_model_made_in_python(model, tmp_path):
     path = write(pa.Table.from_pandas(X.assign(churned=y)), tmp_path / "t.csv")
     done("predict", tmp_path / "m.crisp", path, "-o", tmp_path / "p.csv")
     assert pd.read_csv(tmp_path / "p.csv")["prediction"].tolist() == model.predict(X).tolist()
-    assert "share of the gain" in done("inspect", tmp_path / "m.crisp").said
-    said = done("evaluate", tmp_path / "m.crisp", path, "--target", "churned").said
+    assert "share of the gain" in done("inspect", tmp_path / "m.crisp").text
+    said = done("evaluate", tmp_path / "m.crisp", path, "--target", "churned").text
     assert f"accuracy hard {model.score(X, y):.4f}" in said
 
 

@@ -85,7 +85,7 @@ def test_fast_math_is_an_error_and_not_another_leaf(axis, tmp_path):
     assert "reorders sums" in result.stderr
 
 
-def test_a_tree_that_asks_nothing_answers(tmp_path):
+def test_a_single_leaf_is_exported(tmp_path):
     model, X = numbers(n=60, n_features=3, max_depth=1)
     (tree,) = Portable.of(model).trees
     leaf = replace(
@@ -132,7 +132,7 @@ def test_names_that_no_string_of_c_holds_are_refused():
 
 
 @pytest.mark.parametrize("options", [{}, {"integer": "int16"}], ids=str)
-def test_a_table_is_encoded_in_c_with_its_holes_and_categories(options):
+def test_missing_values_and_categories_are_encoded_in_c(options):
     model, columns = of_table(names=HOSTILE[:4], levels=(*HOSTILE[:2], "1"))
     columns = {name: [*values, values[0]] for name, values in columns.items()}
     columns[HOSTILE[2]][-1] = "never seen"
@@ -141,7 +141,7 @@ def test_a_table_is_encoded_in_c_with_its_holes_and_categories(options):
     assert found.equal_leaves == found.rows == 401
 
 
-def test_what_cannot_be_encoded_is_told_by_the_number_of_its_column(tmp_path):
+def test_a_value_that_cannot_be_encoded_returns_its_column(tmp_path):
     model, _ = of_table(n=100)
     (tmp_path / "model.h").write_text(export.c(model))
     command = ["cc", "-std=c99", "-x", "c", "-DMODEL_IMPLEMENTATION", "-shared", "-fPIC", str(tmp_path / "model.h")]
@@ -178,7 +178,7 @@ def test_a_forest_is_the_mean_of_its_trees_in_their_order():
     np.testing.assert_allclose(whole.outputs, mean, atol=2e-5)
 
 
-def test_a_regression_says_the_numbers_of_its_leaf():
+def test_a_regression_predicts_the_values_of_its_leaf():
     model, X = numbers(n=200, n_features=6)
     portable = Portable.of(model)
     (tree,) = portable.trees
@@ -194,7 +194,7 @@ def test_a_regression_says_the_numbers_of_its_leaf():
 
 
 @pytest.mark.parametrize(("precision", "most"), [("int8", 0.01), ("int16", 0.001)])
-def test_whole_numbers_change_few_classes_of_digits(digits, precision, most):
+def test_quantization_changes_few_classes_of_digits(digits, precision, most):
     model, X = digits
     found = export.check(model, X, "c", integer=precision)
     assert found.changed <= most
@@ -202,7 +202,7 @@ def test_whole_numbers_change_few_classes_of_digits(digits, precision, most):
 
 
 @pytest.mark.parametrize(("name", "precision"), [("oblique", "int16"), ("axis", "int8"), ("digits", "int8")])
-def test_the_c_code_computes_what_exact_arithmetic_says_wherever_rows_lie(name, precision, request, tmp_path):
+def test_c_code_equals_exact_arithmetic_for_rows_anywhere(name, precision, request, tmp_path):
     model, X = request.getfixturevalue(name)
     text = export.c(model, integer=precision)
     X = np.concatenate([X, 1e4 * X[:300]]).astype(np.float32)  # far beyond the range of the inputs
@@ -285,7 +285,7 @@ def test_limits_are_kept_or_the_model_is_refused(digits):
         export.c(model, max_stack=10)
 
 
-def test_what_whole_numbers_cannot_do_is_refused_with_a_reason(oblique):
+def test_unsupported_quantizations_are_refused_with_a_reason(oblique):
     model, _ = oblique
     with pytest.raises(ExportError, match="must be one of int8, int16; got 'int4'"):
         export.c(model, integer="int4")

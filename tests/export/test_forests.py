@@ -55,7 +55,7 @@ def test_node_reaches_the_same_leaf_in_every_tree(kind):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_sqlite_answers_with_the_mean_of_all_trees(kind):
+def test_sqlite_predicts_the_mean_of_all_trees(kind):
     model, X = MODELS[kind]()
     agreement = export.check(model, X, "sql")
     assert agreement.holds
@@ -63,7 +63,7 @@ def test_sqlite_answers_with_the_mean_of_all_trees(kind):
     assert agreement.equal_classes >= agreement.equal_leaves
 
 
-def test_duckdb_answers_with_the_mean_of_all_trees():
+def test_duckdb_predicts_the_mean_of_all_trees():
     duckdb = pytest.importorskip("duckdb")
     model, columns = forest_of_a_table()
     rows, portable = encode_rows(model, columns), Portable.of(model)

@@ -22,13 +22,13 @@ def test_the_page_of_exports_has_the_table_that_the_code_has():
 
 
 @pytest.mark.parametrize("target", FORMATS.values(), ids=lambda target: target.name)
-def test_every_refusal_says_what_to_do(target):
+def test_every_refusal_has_a_remedy(target):
     for word, reason in target.unsupported.items():
         assert word in FEATURES
         assert re.search(r"Train|Export|Keep|Use|keep", reason), (target.name, word)
 
 
-def test_an_unknown_target_or_option_is_answered_with_the_known_ones():
+def test_an_unknown_format_or_option_is_refused_with_the_known_ones():
     model, _ = numbers(n=60, max_depth=1)
     with pytest.raises(ExportError, match=r"must go to one of .*sklearn.*; got 'cobol'"):
         export.write(model, "cobol")

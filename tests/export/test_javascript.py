@@ -156,7 +156,7 @@ def test_wrong_rows_are_refused_with_a_sentence(row, says):
         asked(model, [row])
 
 
-def test_without_node_a_check_says_what_is_missing(monkeypatch):
+def test_a_check_needs_node(monkeypatch):
     model, X = numbers(n=60, n_features=3)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(ExportError, match=r"Node\.js must be installed"):

@@ -55,7 +55,7 @@ def test_the_plain_values_of_linear_leaves_are_what_the_model_predicts(kind):
 
 @pytest.mark.parametrize("to", ["c", "js", "onnx", "json"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_row_gets_the_answer_of_its_leafs_model(kind, to):
+def test_every_row_is_predicted_by_the_model_of_its_leaf(kind, to):
     skip_unless_it_runs(to)
     model, X = made(kind)
     found = export.check(model, X, to)

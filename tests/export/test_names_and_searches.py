@@ -51,7 +51,7 @@ def test_trees_of_a_forest_know_how_its_tables_are_encoded():
     assert strip_encoder(forest).tree(0).preprocessing_ is forest.encoder_.preprocessing_
 
 
-def test_what_looks_at_one_tree_says_so_of_a_forest():
+def test_functions_for_one_tree_refuse_forests():
     X, y = rows()
     forest = CrispForestClassifier.from_flat(**PLAIN, n_estimators=2, random_state=0).fit(X, y)
     with pytest.raises(TypeError, match=r"needs a single tree; got a CrispForestClassifier.*tree\(0\)"):

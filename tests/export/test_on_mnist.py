@@ -38,14 +38,14 @@ def test_single_precision_and_graphs_reach_every_leaf(mnist):
     model, X = mnist
     found = export.check(model, X, "c")
     assert found.equal_leaves == found.rows == 10_000
-    for form in ("matrix", "ensemble", "paths"):
+    for form in ("ensemble", "paths"):
         found = export.check(model, X, "onnx", form=form)
         assert found.holds
         assert found.near <= 50
 
 
 @pytest.mark.parametrize(("precision", "most"), [("int8", 0.01), ("int16", 0.001)])
-def test_whole_numbers_change_few_classes(mnist, precision, most):
+def test_quantization_changes_few_classes(mnist, precision, most):
     model, X = mnist
     assert export.check(model, X, "c", integer=precision).changed <= most
 

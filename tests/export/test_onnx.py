@@ -3,12 +3,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crisptree import CrispTreeClassifier, export
+from crisptree import export
 from crisptree.export import ExportError, Portable
 from crisptree.export.formats import encode_rows
 from crisptree.export.onnx_graph import FORMS, render, run
 from crisptree.structure import TreeStructure
 from tests.export.models import HOSTILE, numbers, of_table, rough_rows, thresholds
+from tests.plots.models import module_model
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -49,11 +50,9 @@ def test_a_row_that_takes_a_wrong_turn_would_be_found(oblique):
     assert not export.formats.check_written(model, encode_rows(model, X), "onnx", wrong).holds
 
 
-def test_core_operators_are_enough_and_the_ensemble_is_asked_for(oblique):
+def test_paths_need_core_operators_only(oblique):
     written = {form: export.onnx(oblique[0], form=form) for form in FORMS}
-    assert [domains(written[form]) for form in FORMS] == [{""}, {"", "ai.onnx.ml"}, {""}]
-    operators = {node.op_type for node in onnx.load_from_string(written["matrix"]).graph.node}
-    assert operators <= {"Gemm", "Greater", "Cast", "ArgMax", "Gather", "Reshape", "Identity"}
+    assert [domains(written[form]) for form in FORMS] == [{"", "ai.onnx.ml"}, {""}]
     versions = {entry.domain: entry.version for entry in onnx.load_from_string(written["ensemble"]).opset_import}
     assert versions == {"": 13, "ai.onnx.ml": 3}
 
@@ -88,7 +87,7 @@ def test_names_stay_nothing_but_names():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_table_is_encoded_in_the_graph_with_its_holes_and_categories(form):
+def test_missing_values_and_categories_are_encoded_in_the_graph(form):
     model, columns = of_table(n=200)
     columns = {name: [*values, values[0]] for name, values in columns.items()}
     columns["plan"][-1] = "never seen"
@@ -116,7 +115,7 @@ def test_a_forest_is_one_graph_whatever_the_sizes_of_its_trees(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_tree_that_asks_nothing_answers(form):
+def test_a_single_leaf_is_exported(form):
     model, X = numbers(n=60, n_features=3, max_depth=1)
     (tree,) = Portable.of(model).trees
     leaf = replace(
@@ -128,7 +127,7 @@ def test_a_tree_that_asks_nothing_answers(form):
     np.testing.assert_array_equal(found.classes, leaf.tables.argmax())
 
 
-def test_a_regression_says_the_numbers_of_its_leaf():
+def test_a_regression_predicts_the_values_of_its_leaf():
     model, X = numbers(n=200, n_features=6)
     portable = Portable.of(model)
     (tree,) = portable.trees
@@ -142,35 +141,11 @@ def test_a_regression_says_the_numbers_of_its_leaf():
         np.testing.assert_allclose(found.outputs, trees[0].tables[model.apply(X)], rtol=1e-6)
 
 
-def test_networks_of_all_splits_are_computed_side_by_side():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 255, (120, 17, 16, 2)).astype(np.float32)
-    X[::2, :8] += 100
-    X[::3, :, :8] += 100
-    y = (np.arange(120) % 2) + 2 * (np.arange(120) % 3 == 0)
-    quick = {"max_depth": 2, "epochs": 2, "finetune_epochs": 1, "min_updates": 2, "shrinkage": 0.0}
-    model = CrispTreeClassifier.from_flat(split="conv", image_shape=(17, 16, 2), random_state=0, **quick).fit(
-        X.reshape(120, -1), y
-    )
-    for form in ("matrix", "ensemble"):
-        found = export.check(model, X.reshape(120, -1), "onnx", form=form)
-        assert found.holds
-        assert found.equal_leaves >= found.rows - found.near
-        assert found.near < 5
-    with pytest.raises(ExportError, match=r"networks do not allow\. Use form='matrix'"):
-        export.onnx(model, form="paths")
-    with pytest.raises(ExportError, match=r'C99 does not support split="conv": .*Export to ONNX'):
-        export.c(model)
-
-
-def test_too_large_a_matrix_and_unknown_forms_are_refused(oblique, monkeypatch):
-    model, _ = oblique
-    with pytest.raises(ExportError, match="must be one of matrix, ensemble, paths; got 'soft'"):
-        export.onnx(model, form="soft")
-    monkeypatch.setattr("crisptree.export.onnx_graph.MAX_MATRIX_ENTRIES", 5)
-    with pytest.raises(ExportError, match=r"at most 5 entries.*Use form='ensemble' or form='paths'"):
-        export.onnx(model)
-    assert export.onnx(model, form="paths")
+def test_split_modules_and_unknown_forms_are_refused(oblique):
+    with pytest.raises(ExportError, match="must be one of ensemble, paths; got 'soft'"):
+        export.onnx(oblique[0], form="soft")
+    with pytest.raises(ExportError, match="ONNX does not support split modules: its splits are modules of torch"):
+        export.onnx(module_model())
 
 
 def test_writing_twice_gives_the_same_bytes(axis):

@@ -36,7 +36,7 @@ def linear_leaves():
 
 @pytest.mark.parametrize(
     ("to", "options"),
-    [("sql", {}), ("c", {}), ("js", {}), *(("onnx", {"form": form}) for form in ("matrix", "ensemble", "paths"))],
+    [("sql", {}), ("c", {}), ("js", {}), *(("onnx", {"form": form}) for form in ("ensemble", "paths"))],
 )
 def test_rows_whose_scores_overflow_are_counted_and_may_reach_another_leaf(to, options):
     skip_unless_it_runs(to)

@@ -109,13 +109,13 @@ def test_a_threshold_decides_as_the_sum_does_for_every_number(seed):
     np.testing.assert_array_equal(below != larger_go_right, right)
 
 
-def test_a_split_without_weights_sends_all_rows_one_way():
+def test_a_split_without_weights_sends_all_rows_to_one_child():
     for bias, right in ((1.0, True), (0.0, False), (-1.0, False)):
         _, value, larger_go_right = find_threshold(0, np.float32(0), np.float32(bias))
         assert all((x > value) == larger_go_right for x in (-3e38, 0.0, 3e38)) is right
 
 
-def test_an_agreement_tells_rounding_from_a_fault():
+def test_an_agreement_distinguishes_rounding_from_errors():
     model, X = numbers()
     rows = export.formats.encode_rows(model, X)
     truth = export.formats.predict_with_model(model, rows.X)

@@ -39,7 +39,7 @@ def test_the_values_of_a_regression_are_what_it_predicts(kind):
     np.testing.assert_array_equal((sums / len(portable.trees)).reshape(model.predict(X).shape), model.predict(X))
 
 
-def test_an_agreement_of_numbers_speaks_of_no_classes():
+def test_an_agreement_of_regressions_names_no_classes():
     model, X = made("one number")
     said = str(export.check(model, X, "json"))
     assert "values differ by at most 0;" in said
@@ -49,7 +49,7 @@ def test_an_agreement_of_numbers_speaks_of_no_classes():
 
 @pytest.mark.parametrize("to", ["js", "sql", "json", "onnx", "c"])
 @pytest.mark.parametrize("kind", MODELS)
-def test_every_row_reaches_the_same_leaf_and_gets_the_same_numbers(kind, to):
+def test_every_row_reaches_the_same_leaf_and_gets_the_same_values(kind, to):
     skip_unless_it_runs(to)
     model, X = made(kind)
     agreement = export.check(model, X, to)
@@ -71,7 +71,7 @@ THRESHOLDS = PLAIN | {"split": "axis", "grow": "axis_aligned", "finetune_epochs"
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
-def test_thresholds_are_trees_and_forests_of_scikit_learn_that_predict_the_same_numbers(n_outputs):
+def test_axis_splits_become_trees_and_forests_of_scikit_learn_with_equal_predictions(n_outputs):
     model, X = of_numbers(n_outputs=n_outputs, n_features=3 + n_outputs, **THRESHOLDS)
     for form, fitted in (("forest", export.sklearn_forest(model)), ("tree", export.sklearn_tree(model))):
         np.testing.assert_array_equal(fitted.predict(X), model.predict(X))

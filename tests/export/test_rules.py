@@ -18,15 +18,15 @@ def test_a_written_tree_reads_as_it_was_written():
     structure = TreeStructure([1, ~0], [~2, ~1])
     model = written(structure, [[2, 0, 0], [-0.5, 1, 0.25]], [-1, 0], [0, 1, 2], X=X, y=[0, 1, 2])
     assert export.text(model, ["a", "b", "c"], terms=2) == (
-        "split 0, 3 rows: 2 * a > 1?\n"
-        "    no:  split 1, 2 rows: 1 * b - 0.5 * a + (1 more term) > 0?\n"
+        "split 0, 3 rows: a > 0.5?\n"
+        "    no:  split 1, 2 rows: 1 × b − 0.5 × a + 1 more > 0?\n"
         "        no:  leaf 0, 1 row: 0 (100.0%)\n"
         "        yes: leaf 1, 1 row: 1 (100.0%)\n"
         "    yes: leaf 2, 1 row: 2 (100.0%)"
     )
 
 
-def test_what_the_rules_say_is_what_the_tree_does():
+def test_rules_route_rows_as_the_tree_does():
     """With all terms and nine digits a reader of the text comes to the same leaf."""
     model, X, _ = fitted(n_features=4)
     rules = export.text(model, terms=4, decimals=9).splitlines()
@@ -37,22 +37,22 @@ def test_what_the_rules_say_is_what_the_tree_does():
 def read(rules, row):
     line = 0
     while "?" in rules[line]:
-        left, threshold = re.search(r"rows?: (.*) > (.*)\?$", rules[line]).groups()
-        value = eval(re.sub(r"x(\d+)", r"row[\1]", left), {"row": row.astype(np.float64)})
+        rule = re.search(r"rows?: (.*)\?$", rules[line]).group(1).replace("×", "*").replace("−", "-")
+        holds = eval(re.sub(r"x(\d+)", r"row[\1]", rule), {"row": row.astype(np.float64)})
         depth = len(rules[line]) - len(rules[line].lstrip())
-        turn = "yes: " if value > float(threshold) else "no:  "
+        turn = "yes: " if holds else "no:  "
         line = next(i for i in range(line + 1, len(rules)) if rules[i].startswith(" " * (depth + 4) + turn))
     return int(re.search(r"leaf (\d+)", rules[line]).group(1))
 
 
-def test_terms_are_chosen_by_their_influence_in_raw_units():
+def test_terms_are_selected_by_their_influence_in_raw_units():
     X = (np.random.default_rng(0).normal(size=(500, 3)) * [1, 1000, 1]).astype(np.float32)
     model = written(TreeStructure.stump(), [[1.0, 2.0, 0.0]], [0.0], [0, 1], X=X, scale="feature")
     line = export.text(model, terms=1).splitlines()[0]
-    assert "* x1 + (1 more term) >" in line
+    assert "× x1 + 1 more >" in line
 
 
-def test_a_cut_says_that_there_is_more_below():
+def test_truncated_rules_mark_subtrees():
     model, _, _ = fitted(n_classes=6)
     lines = export.text(model, max_depth=1).splitlines()
     assert len(lines) == 3
@@ -65,8 +65,8 @@ def test_a_cut_says_that_there_is_more_below():
     [
         ({"max_depth": 0}, "leaf 0, 150 rows"),
         ({"split": lambda shape: torch.nn.Linear(shape[0], 1)}, "module 0 > 0?"),
-        ({"n_features": 1}, "* x0 >"),
-        ({"image_shape": (2, 3)}, "* pixel ("),
+        ({"n_features": 1}, ": x0 "),
+        ({"image_shape": (2, 3)}, "× pixel ("),
         ({"n_classes": 26, "max_depth": 6}, "leaf 25"),
         ({"labels": STRANGE}, "$a_b$"),
     ],

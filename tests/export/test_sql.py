@@ -93,7 +93,7 @@ def insert_columns(database, text, values):
     database.execute(re.sub(r"VALUES \(.*\)$", "SELECT * FROM given", text))
 
 
-def test_thresholds_read_as_questions_about_columns():
+def test_thresholds_read_as_conditions_on_columns():
     model, _ = axis_table()
     text = export.sql(model, table="my shop")
     assert re.search(r'CASE WHEN \(?r\."income" >=? [\d.]+(e0)?', text)
@@ -101,7 +101,7 @@ def test_thresholds_read_as_questions_about_columns():
     assert "VALUES (0, '" in text
 
 
-def test_a_missing_number_that_nothing_can_fill_has_no_answer():
+def test_a_missing_number_without_fill_value_has_no_leaf():
     model, X = thresholds()
     database = sqlite3.connect(":memory:")
     portable, rows = Portable.of(model), encode_rows(model, X[:3])

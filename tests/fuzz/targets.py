@@ -186,9 +186,9 @@ def _read_compact(path: Path) -> None:
 
 
 def _read_dataset_libsvm(path: Path) -> None:
-    from crisptree.datasets.loaders import read_libsvm
+    from crisptree.datasets.loaders import read_libsvm_file
 
-    read_libsvm(path, 4)
+    read_libsvm_file(path, 4)
 
 
 def _read_bytes(path: Path) -> None:

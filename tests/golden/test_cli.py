@@ -155,7 +155,7 @@ def workspace() -> Iterator[None]:
 
 def document_of(arguments: tuple[str, ...]) -> Any:
     """The JSON document, without what wording and constructor parameters say."""
-    document = json.loads(done(*arguments).raw)
+    document = json.loads(done(*arguments).stdout)
     if isinstance(document, dict):
         document["notes"] = len(document["notes"])
         for key in ("parameters", "changed"):
@@ -166,7 +166,7 @@ def document_of(arguments: tuple[str, ...]) -> Any:
 
 
 def table_of(arguments: tuple[str, ...]) -> dict[str, Any]:
-    header, *rows = done(*arguments).raw.splitlines()
+    header, *rows = done(*arguments).stdout.splitlines()
     checksum = hashlib.sha256("\n".join(rows).encode()).hexdigest()[:16]
     return {"header": header, "rows": len(rows), "first": rows[0], "checksum": checksum}
 
@@ -192,11 +192,11 @@ def flags() -> dict[str, list[str]]:
 
 
 def exit_code(arguments: tuple[str, ...]) -> int:
-    answer = run(*arguments)
-    if answer.code != 0 and arguments:  # without arguments stdout has the help
-        assert answer.notes, "a failure must say something on stderr"
-        assert not answer.raw, "a failure must leave stdout alone"
-    return answer.code
+    result = run(*arguments)
+    if result.exit_code != 0 and arguments:  # without arguments stdout has the help
+        assert result.stderr, "a failure must say something on stderr"
+        assert not result.stdout, "a failure must leave stdout alone"
+    return result.exit_code
 
 
 def make_record() -> dict[str, Any]:

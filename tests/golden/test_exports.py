@@ -65,9 +65,7 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "sql, table": text_of(export.sql, table="customers"),
     "json": document_of,
     "onnx": graph_of(),
-    "onnx, matrix": graph_of(form="matrix"),
     "onnx, paths": graph_of(form="paths"),
-    "onnx, ensemble": graph_of(form="ensemble"),
     "sklearn": nodes_of,
 }
 

@@ -18,7 +18,7 @@ import pytest
 
 import crisptree
 from crisptree.inspection.model_view import strip_encoder
-from crisptree.parameters.estimators import RENAMED
+from crisptree.parameters.training import RENAMED
 from tests.encoding.writers import customers, write
 from tests.golden import cases
 from tests.golden.summary import assert_close, has_linear_leaves

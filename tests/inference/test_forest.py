@@ -70,7 +70,7 @@ def test_the_mean_is_summed_in_the_order_of_the_trees():
 
 
 @pytest.mark.parametrize("n_rows", [1, 40])
-def test_values_that_are_not_finite_are_found(n_rows):
+def test_non_finite_values_are_detected(n_rows):
     forest = forest_of(6)
     X = RNG.normal(size=(n_rows, 6)).astype(np.float32)
     X[-1, 2] = np.nan
@@ -90,7 +90,7 @@ def test_predictions_without_the_kernel_are_the_same(monkeypatch):
 
 
 @pytest.mark.skipif(router is None, reason="needs the kernel")
-def test_what_python_gives_the_kernel_is_checked():
+def test_the_kernel_checks_its_arguments():
     forest = forest_of(6)
     one, other = forest.kernel, forest_of(5).kernel
     rows = np.zeros((4, 6), dtype=np.float32)

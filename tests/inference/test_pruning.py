@@ -45,7 +45,7 @@ STRUCTURES = [*SHAPES, *(random_structure(15, seed) for seed in range(6))]
 
 
 @pytest.mark.parametrize("structure", STRUCTURES, ids=range(len(STRUCTURES)))
-def test_without_dead_splits_every_split_has_rows_on_both_sides_and_rows_are_told_the_same(structure):
+def test_removing_dead_splits_changes_no_prediction_of_training_rows(structure):
     for seed in range(4):
         tree, X, y, weight = finalized_tree(structure, seed)
         alive = remove_dead_splits(tree)
@@ -112,7 +112,7 @@ def test_the_pruned_tree_has_the_least_price_of_all_trees_that_pruning_can_give(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_path_says_how_many_leaves_are_left(seed):
+def test_the_pruning_path_counts_leaves(seed):
     tree = finalized_tree(random_structure(20, seed), seed)[0]
     path = cost_complexity_path(tree)
     assert path.alphas[0] == 0
@@ -140,7 +140,7 @@ def test_the_path_is_that_of_scikit_learn():
     np.testing.assert_allclose(cost_complexity_path(tree).alphas, expected, atol=1e-9)
 
 
-def test_held_out_rows_choose_the_smallest_tree_that_is_not_clearly_worse():
+def test_select_alpha_takes_the_smallest_tree_within_one_standard_error():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 6)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)
@@ -159,7 +159,7 @@ def test_held_out_rows_choose_the_smallest_tree_that_is_not_clearly_worse():
     assert alpha == model.ccp_path().alphas[np.flatnonzero(close)[-1]]
 
 
-def test_a_factor_that_all_weights_share_chooses_the_same():
+def test_select_alpha_does_not_depend_on_the_scale_of_weights():
     tree = finalized_tree(random_structure(20, 1), 1, share_of_zeros=0)[0]
     X_held, y_held = clouds(80, n_features=4, seed=1)
     path = cost_complexity_path(tree).alphas

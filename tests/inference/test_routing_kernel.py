@@ -112,7 +112,7 @@ def test_numbers_of_any_size_give_the_reference_leaf(instruction_set, of_weights
     assert np.array_equal(routing.route_array(tree, X, instruction_set=instruction_set), expected)
 
 
-def test_rows_of_nothing_but_zeros_go_where_the_bias_says():
+def test_all_zero_rows_are_routed_by_the_bias():
     rng = np.random.default_rng(0)
     tree = flat_tree(TreeStructure.balanced(3), rng.normal(size=(7, 50)), [0.0, 1e-30, -1e-30, 1.0, -1.0, 0.0, -0.0])
     X = np.zeros((20, 50), dtype=np.float32)
@@ -268,7 +268,7 @@ def has_turns_inside(call):
     return enough.is_set()
 
 
-def test_without_the_kernel_the_leaves_are_the_same_and_it_is_said_once(monkeypatch):
+def test_without_the_kernel_leaves_are_equal_with_one_warning(monkeypatch):
     tree, X = random_flat_tree(TreeStructure.balanced(4), 20), rows_of(50, 20)
     expected = route_rows(tree, X)
     monkeypatch.setattr(routing, "router", None)
@@ -341,7 +341,7 @@ def test_assume_finite_turns_the_check_off(model):
         assert model.predict(X).shape == (100,)
 
 
-def test_names_of_columns_are_still_asked_for():
+def test_fast_prediction_still_checks_column_names():
     pandas = pytest.importorskip("pandas")
     X, y = clouds(60)
     model = plain_tree(max_depth=1, epochs=2, finetune_epochs=0, min_updates=2)

@@ -85,7 +85,7 @@ def test_a_tree_that_was_shrunk_is_shrunk_when_it_is_cut():
     assert np.array_equal(truncate(shrink(tree, 7.0), 2).leaves, shrink(truncate(tree, 2), 7.0).leaves)
 
 
-def test_the_strength_that_is_chosen_has_the_least_log_loss_on_the_rows_that_judge():
+def test_select_strength_minimises_the_validation_log_loss():
     tree = finalized_tree(random_structure(15, 3), 3, share_of_zeros=0)[0]
     X, y = clouds(200, n_features=4, seed=3)
     leaf = route_rows(tree, X)
@@ -93,7 +93,7 @@ def test_the_strength_that_is_chosen_has_the_least_log_loss_on_the_rows_that_jud
     assert select_strength([(tree, (X, y, np.ones(200)))]) == STRENGTHS[int(np.argmin(losses))]
 
 
-def test_heavier_rows_choose_as_many_times_the_strength():
+def test_the_selected_strength_scales_with_the_weights():
     structure = random_structure(15, 3)
     tree = finalized_tree(structure, 3, share_of_zeros=0)[0]
     held = clouds(100, n_features=4, seed=3)

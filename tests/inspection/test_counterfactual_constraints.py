@@ -115,7 +115,7 @@ def test_numbers_with_fractions_move_freely_between_the_bounds_seen_in_training(
         assert change is None or (change.x[1] == np.rint(change.x[1]) and -1 <= change.x[0] <= 1), seed
 
 
-def test_a_tie_of_whole_numbers_goes_to_the_next_row_that_turns():
+def test_a_tie_between_integers_takes_the_next_feasible_row():
     model = written(TreeStructure.stump(), [[1.0, 1.0]], [-3.0], [0, 1])  # 3 itself goes left
     bounds = {"lowest": np.zeros(2), "highest": np.full(2, 5.0), "whole": np.ones(2, dtype=np.uint8)}
     model.tree_ = replace(model.tree_, statistics=replace(model.tree_.statistics, **bounds))
@@ -135,7 +135,7 @@ def test_a_row_beyond_the_bounds_or_with_a_fraction_may_stay_so():
     assert np.array_equal(same.x, row)
 
 
-def test_what_is_missing_stays_missing_and_categories_are_said_as_such():
+def test_missing_values_stay_missing_and_levels_are_named():
     model, X = table_model(3)
     missing = X[X[:, 6] == 1]
     for row in missing[:10]:
@@ -173,7 +173,7 @@ def test_a_fit_keeps_what_it_has_seen_and_so_does_its_file(tmp_path):
     assert explain.find_counterfactual(model, X[0], as_in_training=False).distance <= change.distance
 
 
-def test_many_whole_columns_end_in_an_answer_that_says_it_is_not_proven(monkeypatch):
+def test_many_integer_columns_end_in_a_counterfactual_that_is_not_proven(monkeypatch):
     rng = np.random.default_rng(0)
     n = 24
     weight = rng.normal(size=(3, n))

@@ -101,7 +101,7 @@ def test_a_contradiction_on_the_path_is_an_empty_cell():
     assert explain.find_counterfactual(model, [0.0]).predicted == 2
 
 
-def test_a_split_without_weights_sends_all_rows_one_way():
+def test_a_split_without_weights_sends_all_rows_to_one_child():
     structure = TreeStructure([1, ~0], [~2, ~1])
     model = written(structure, [[0.0, 0.0], [1.0, 0.0]], [-1.0, 0.0], [0, 1, 2])
     assert explain.find_counterfactual(model, [-1.0, 0.0], to=2) is None

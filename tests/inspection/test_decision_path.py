@@ -166,7 +166,7 @@ def test_a_model_must_be_one_of_ours_and_know_its_classes():
 
 
 @pytest.mark.parametrize("top", [-1, 1.5, "a", None, True])
-def test_the_number_of_features_to_name_must_be_whole(top):
+def test_top_must_be_an_integer(top):
     model, X, _ = fitted(max_depth=1)
     for ask in (explain.path, explain.find_counterfactual):
         with pytest.raises(ValueError, match="`top` must be a whole number of at least 0"):

@@ -40,7 +40,7 @@ def test_a_split_that_divides_a_class_evenly_is_not_responsible(four_bins):
     assert explain.attribute_errors(model, line([-1]), [1]).split.tolist() == [-1]  # one of two goes each way
 
 
-def test_a_class_without_a_leaf_is_nobodys_error():
+def test_errors_of_a_class_without_a_leaf_have_no_split():
     model = written(
         TreeStructure.stump(), [[1]], [0], [0, 1], X=line([-1, -1, 1, 1, 1]), y=[0, 0, 1, 1, 2], n_classes=3
     )
@@ -48,12 +48,12 @@ def test_a_class_without_a_leaf_is_nobodys_error():
     assert found.split.tolist() == [-1, -1]
 
 
-def test_right_rows_are_left_out_and_unknown_labels_are_nobodys(four_bins):
+def test_correct_rows_are_left_out_and_unknown_labels_have_no_split(four_bins):
     found = explain.attribute_errors(four_bins, line([-2, -0.5, 0.5]), [0, 1, 99])
     assert (found.rows.tolist(), found.split.tolist()) == ([2], [-1])
 
 
-def test_the_table_counts_errors_and_ends_with_nobody():
+def test_the_table_counts_errors_and_ends_with_those_without_a_split():
     attribution = explain.ErrorAttribution(np.arange(6), np.array([3, -1, -1, -1, 0, 3]))
     assert attribution.table() == [(3, 2, 2 / 6), (0, 1, 1 / 6), (-1, 3, 3 / 6)]
     assert "split 3: 2" in str(attribution)

@@ -51,7 +51,7 @@ def test_sparsity_is_the_share_of_zeros():
     assert explain.sparsity(fitted()[0].tree_) == 0
 
 
-def test_modules_have_no_importances_and_say_so():
+def test_importances_of_modules_are_refused():
     model, X, y = fitted(split=lambda shape: torch.nn.Linear(shape[0], 1))
     assert not hasattr(model, "feature_importances_")
     assert not hasattr(model, "sparsity_")

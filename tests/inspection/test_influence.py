@@ -45,7 +45,7 @@ def test_importances_rules_drawings_and_reports_name_the_same_features(scale, tm
     order = np.argsort(-compute_influence(model.tree_, 0), kind="stable")
     assert np.argsort(-explain.feature_importances(model), kind="stable").tolist() == order.tolist()
     first = export.text(model, NAMES, terms=3).splitlines()[0]
-    assert [part.split(" ")[0] for part in first.split("* ")[1:]] == [NAMES[j] for j in order[:3]]
+    assert [part.split(" ")[0] for part in first.split("× ")[1:]] == [NAMES[j] for j in order[:3]]
     drawn = " ".join(texts(plot_tree(model, feature_names=NAMES)))
     assert all(f"× {NAMES[j]}" in drawn for j in order[:3])
     bars = plot_weights(model, feature_names=NAMES)[0, 0]

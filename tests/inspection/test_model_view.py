@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from crisptree import explain, export
 from crisptree.inspection import view_model
 from crisptree.inspection.validation import check_integer, check_optional_integer
-from crisptree.plots import plot_confusion, plot_path, plot_regions, plot_tree, plot_weights
+from crisptree.plots import plot_confusion, plot_regions, plot_tree, plot_weights
 from crisptree.report import write
 from tests.inspection.models import fitted
 from tests.inspection.pipelines import tree
@@ -29,7 +29,6 @@ QUESTIONS = {
     "dot": export.dot,
     "plot_tree": plot_tree,
     "plot_weights": plot_weights,
-    "plot_path": lambda model: plot_path(model, ROW),
     "plot_regions": lambda model: plot_regions(model, ROWS),
     "plot_confusion": lambda model: plot_confusion(model, ROWS, [0, 1]),
     "report": lambda model: write(model, "report.html"),
@@ -56,7 +55,7 @@ def test_names_are_one_line_each_and_as_many_as_there_are_classes():
         view_model(model, "this", class_names=["a"])
 
 
-def test_an_answer_is_the_most_frequent_class_and_its_share():
+def test_a_leaf_shows_its_most_frequent_class_and_its_share():
     view = view_model(fitted(max_depth=1, labels=["a", "b", "c"])[0], "this")
     for node, table in enumerate(view.node_values):
         assert [share for _, share in view.rank_classes(node)] == sorted(table.tolist(), reverse=True)
@@ -85,7 +84,7 @@ def test_soft_tables_of_checked_rows_are_those_of_the_estimator():
 
 
 @pytest.mark.parametrize("value", [-1, 1.0, "1", True, np.float64(2), [1]])
-def test_numbers_that_count_must_be_whole(value):
+def test_counts_must_be_integers(value):
     for check in (check_integer, check_optional_integer):
         with pytest.raises(ValueError, match="`n` must be a whole number of at least 0"):
             check("n", value, 0)

@@ -43,7 +43,7 @@ def test_its_tree_is_written_and_drawn(scan, tmp_path):
     assert plot_residuals(model, windows, targets[0].ravel()) is not None
 
 
-def test_what_is_about_classes_says_so(scan):
+def test_functions_for_classification_refuse_regression(scan):
     model, images, targets, _ = scan
     for ask in (explain.attribute_errors, plot_confusion):
         with pytest.raises(TypeError, match="regression model"):

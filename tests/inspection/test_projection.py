@@ -54,7 +54,7 @@ def test_its_multipliers_prove_it_the_nearest(m, p, seed, size):
         assert tight.T @ best == pytest.approx(found, rel=1e-5, abs=1e-6 * size)
 
 
-def test_no_half_spaces_ask_for_nothing():
+def test_without_half_spaces_the_step_is_zero():
     assert project_onto_halfspaces(np.zeros((0, 3)), np.zeros(0)).tolist() == [0, 0, 0]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from crisptree import CrispSegmenter, explain, export
 from crisptree.data.raw_rows import Canvas, WindowView
-from crisptree.plots import plot_confusion, plot_path, plot_tree
+from crisptree.plots import plot_confusion, plot_tree
 from crisptree.report import write
 
 QUICK = {"window": 3, "max_depth": 2, "epochs": 2, "finetune_epochs": 2, "min_updates": 10, "random_state": 0}
@@ -35,14 +35,13 @@ def test_its_tree_is_written_and_drawn(scan, tmp_path):
     assert export.text(model).startswith("split 0, 880 rows: ")
     assert explain.feature_importances(model).sum() == pytest.approx(1)
     assert len(plot_tree(model, sample=images[0, :3, :3]).images) == 1 + model.tree_.structure.n_splits
-    plot_path(model, images[0, :3, :3])
     page = write(model, tmp_path / "page.html").read_text()
     assert "windows of 3 × 3" in page
     assert "with X and y" not in page
     assert page.count("A report of a segmenter has none.") == 2
 
 
-def test_labelled_rows_are_asked_of_classifiers_only(scan, tmp_path):
+def test_labelled_rows_need_a_classifier(scan, tmp_path):
     model, images, labels = scan
     for ask in (
         lambda: explain.attribute_errors(model, images, labels),
@@ -53,7 +52,7 @@ def test_labelled_rows_are_asked_of_classifiers_only(scan, tmp_path):
             ask()
 
 
-def test_whole_images_are_no_windows(scan):
+def test_entire_images_are_refused_as_windows(scan):
     model, images, _ = scan
     with pytest.raises(ValueError, match=r"X must be rows of 9 features, or images of shape \(3, 3\); got an array"):
         explain.margin_report(model, images)

@@ -15,7 +15,6 @@ IMAGE = np.arange(12.0).reshape(3, 4)
 
 DRAWINGS = {
     "plot_tree": lambda ax: plots.plot_tree(MODEL, ax),
-    "plot_path": lambda ax: plots.plot_path(MODEL, X[0], ax),
     "plot_regions": lambda ax: plots.plot_regions(MODEL, X, Y, ax=ax),
     "plot_confusion": lambda ax: plots.plot_confusion(MODEL, X, Y, ax),
     "plot_residuals": lambda ax: plots.plot_residuals(REGRESSOR, *ridges(60), ax=ax),

@@ -77,7 +77,6 @@ def with_another_share(ax):
         ("regions", with_another_cell),
         ("training", without_a_curve),
         ("choices", without_a_curve),
-        ("path", without_one_patch),
         ("confusion", with_another_share),
     ],
 )

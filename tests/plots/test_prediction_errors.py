@@ -10,12 +10,12 @@ from tests.toys import plain_tree
 LABELS = np.array(["blue", "red"])[FIGURE_1_CLASSES]
 
 
-def test_it_draws_on_the_given_axes_and_returns_them():
+def test_it_draws_on_axes_and_returns_them():
     ax = Figure().subplots()
     assert plot_confusion([[1, 0], [0, 1]], ax=ax) is ax
 
 
-def test_numbers_are_rows_and_colours_are_shares_of_a_line():
+def test_counts_are_annotated_and_colors_are_normalized_by_row():
     ax = plot_confusion(figure_1(), FIGURE_1_ROWS, LABELS)
     # A: two blue, one red; B: two blue; C: one blue, two red; D: two blue; E: four red
     assert texts(ax) == ["6", "1", "1", "6"]

@@ -17,7 +17,7 @@ def collection(ax, kind, label):
     return next(c for c in ax.collections if isinstance(c, kind) and c.get_label() == label)
 
 
-def test_it_draws_on_the_given_axes_and_returns_them():
+def test_it_draws_on_axes_and_returns_them():
     ax = Figure().subplots()
     assert plot_regions(figure_1(), FIGURE_1_ROWS, LABELS, ax) is ax
 
@@ -140,7 +140,7 @@ def test_a_frame_with_columns_in_another_order_is_refused():
         ({"resolution": 0}, "`resolution` must be"),
     ],
 )
-def test_wrong_arguments_are_answered_with_what_must_hold(changes, sentence):
+def test_wrong_arguments_are_refused(changes, sentence):
     with pytest.raises(ValueError, match=sentence):
         plot_regions(figure_1(), **{"X": [[0.5, 0.5]]} | changes)
 

@@ -11,7 +11,7 @@ TRUTH = GREY > 0.5
 
 
 @pytest.mark.parametrize("channels", [None, 1, 2, 3, 5])
-def test_four_panels_show_what_they_are_given(channels):
+def test_four_panels_show_their_arrays(channels):
     image = GREY if channels is None else RNG.random((12, 16, channels)) * 255
     axes = plot_segmentation(image, TRUTH, LEAVES, CHANCE, class_name="$x_1$ <b>")
     assert [ax.get_title() for ax in axes] == ["image", "ground truth", "leaf affiliation", "p($x_1$ <b>)"]
@@ -52,7 +52,7 @@ def test_the_splits_of_a_segmenter_are_drawn_as_windows():
     assert len(plot_tree(model).images) == model.tree_.structure.n_splits
 
 
-def test_numbers_and_the_truth_are_drawn_on_one_scale():
+def test_true_and_predicted_values_share_one_gray_scale():
     truth = np.where(GREY > 0.9, np.nan, 10 * GREY)
     axes = plot_pixel_regression(GREY, truth, LEAVES, 20 * CHANCE, name="depth")
     assert [ax.get_title() for ax in axes] == ["image", "ground truth", "leaf affiliation", "depth"]

@@ -20,15 +20,15 @@ def points(ax, name):
     return np.column_stack(bars.lines[0].get_data())
 
 
-def test_it_draws_on_the_given_axes_and_returns_them():
+def test_it_draws_on_axes_and_returns_them():
     ax = Figure().subplots()
     assert plot_selection(chosen_model(), ax) is ax
 
 
-def test_every_kind_of_trial_has_its_marker_and_every_trial_its_name():
+def test_every_family_has_a_marker_and_every_candidate_its_depth():
     ax = plot_selection(chosen_model())
-    assert sorted(key(ax)) == ["noise levels", "selected", "shallow", "sparse", "thresholds"]
-    assert texts(ax) == ["σ = 0.3", "σ = 0.7", "depth 2", "l1 = 0.03", "1", "2"]
+    assert sorted(key(ax)) == ["axis splits", "oblique splits", "selected"]
+    assert texts(ax) == ["4", "4", "2", "4", "1", "2"]
     assert overlaps(ax) == []
 
 
@@ -36,14 +36,14 @@ def test_points_are_accuracies_against_weights_with_their_standard_errors():
     model = chosen_model()
     ax = plot_selection(model)
     first = model.cv_results_[0]
-    np.testing.assert_allclose(points(ax, "noise levels")[0], [first.weights, 100 * first.score])
-    bars = next(bars for bars in ax.containers if bars.get_label() == "noise levels")
+    np.testing.assert_allclose(points(ax, "oblique splits")[0], [first.weights, 100 * first.score])
+    bars = next(bars for bars in ax.containers if bars.get_label() == "oblique splits")
     low, high = bars.lines[2][0].get_segments()[0][:, 1]
     share = first.score
     assert (high - low) / 2 == pytest.approx(100 * np.sqrt(share * (1 - share) / len(first.row_scores)))
 
 
-def test_the_chosen_one_has_a_ring():
+def test_the_selected_candidate_has_a_ring():
     model = chosen_model()
     ax = plot_selection(model)
     ring = next(line for line in ax.lines if line.get_label() == "selected")
@@ -61,6 +61,6 @@ def test_what_a_fit_really_tried_can_be_drawn():
     assert sum(len(bars.lines[0].get_xdata()) for bars in ax.containers) == len(model.cv_results_)
 
 
-def test_a_model_that_chose_nothing_says_so():
+def test_a_model_without_selection_is_refused():
     with pytest.raises(ValueError, match="plot_selection needs a model that selected its parameters"):
         plot_selection(figure_1())

@@ -16,7 +16,7 @@ def with_history(history):
     return model
 
 
-def test_growth_and_finetuning_are_told_apart():
+def test_growth_and_finetuning_have_different_colors():
     axes = plot_training(with_history(records()))
     assert len(axes) == 3
     assert [line.get_color() for line in axes[0].lines] == [RIGHT, RIGHT, ACCENT]
@@ -49,7 +49,7 @@ def test_given_axes_are_used():
         plot_training(with_history(records()), Figure().subplots())
 
 
-def test_a_loaded_model_has_no_history_and_says_so(tmp_path):
+def test_a_loaded_model_has_no_history_and_is_refused(tmp_path):
     figure_1().save(tmp_path / "model.crisp")
     with pytest.raises(ValueError, match="loaded from a file, which does not store it"):
         plot_training(crisptree.load(tmp_path / "model.crisp"))

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from crisptree.plots import plot_path, plot_tree
+from crisptree.plots import plot_tree
 from crisptree.plots.style import ACCENT
 from crisptree.plots.tree import compute_layout
 from tests.plots.models import figure_1, module_model, random_model
@@ -45,7 +45,7 @@ def thickness(outline):
     return np.linalg.norm(outline.vertices[0] - outline.vertices[6])
 
 
-def test_it_draws_on_the_given_axes_and_returns_them():
+def test_it_draws_on_axes_and_returns_them():
     ax = Figure().subplots()
     assert plot_tree(figure_1(), ax) is ax
 
@@ -95,7 +95,7 @@ def test_tabular_splits_name_their_largest_weights():
     assert any(text.endswith(f"× feature {largest}") for text in texts(plot_tree(model, feature_names=names)))
 
 
-def test_a_split_on_one_feature_is_a_question_in_its_unit():
+def test_a_split_on_one_feature_is_a_threshold_in_its_unit():
     model = random_model(n_features=1, depth=1)
     weight, bias = float(model.tree_.weight[0, 0]), float(model.tree_.bias[0])
     ax = plot_tree(model, feature_names=["size"])
@@ -119,7 +119,7 @@ def test_arrows_have_heads_and_thicker_ones_carry_more_training_rows():
     assert all(len(outline.vertices) >= 7 for outline in outlines)
 
 
-def test_left_is_minus_and_right_is_plus_and_the_key_says_what_that_means():
+def test_left_is_minus_right_is_plus_and_the_legend_explains_it():
     model = random_model(n_features=4, depth=1, image_shape=(2, 2))
     written = texts(plot_tree(model))
     assert written.count("+") == written.count("−") == 2  # at the arrows and in the key
@@ -156,11 +156,10 @@ def test_a_sample_with_columns_in_another_order_is_refused():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
     model = plain_tree(max_depth=1, epochs=2, finetune_epochs=0, min_updates=5, random_state=0)
     model.fit(frame, frame.a > frame.b)
-    for draw in (lambda row: plot_tree(model, sample=row), lambda row: plot_path(model, row)):
-        draw(frame.iloc[0])
-        for row in (frame[["b", "a"]].iloc[0], frame[["b", "a"]][:1]):
-            with pytest.raises(ValueError, match="same order as they were in fit"):
-                draw(row)
+    plot_tree(model, sample=frame.iloc[0])
+    for row in (frame[["b", "a"]].iloc[0], frame[["b", "a"]][:1]):
+        with pytest.raises(ValueError, match="same order as they were in fit"):
+            plot_tree(model, sample=row)
 
 
 def test_a_deep_tree_can_be_cut():
@@ -170,7 +169,7 @@ def test_a_deep_tree_can_be_cut():
 
 
 @pytest.mark.parametrize("max_depth", [-1, 1.5, True, "2"])
-def test_a_cut_must_be_a_whole_number(max_depth):
+def test_max_depth_must_be_an_integer(max_depth):
     with pytest.raises(ValueError, match="`max_depth` must be a whole number"):
         plot_tree(figure_1(), max_depth=max_depth)
 

@@ -77,7 +77,7 @@ def test_channels_of_every_number_can_be_drawn(shape, style):
     plot_weights(model, style=style)[0, 0].figure.canvas.draw()
 
 
-def test_one_leaf_says_that_it_has_no_splits():
+def test_one_leaf_is_drawn_with_a_note():
     axes = plot_weights(random_model(depth=0))
     assert axes[0, 0].texts[0].get_text() == "one leaf, no splits"
 
@@ -101,7 +101,7 @@ def test_given_axes_are_used():
         ({"compare": random_model(n_features=3)}, "`compare` must be a model of the same features"),
     ],
 )
-def test_wrong_arguments_are_answered_with_what_must_hold(changes, sentence):
+def test_wrong_arguments_are_refused(changes, sentence):
     with pytest.raises(ValueError, match=sentence):
         plot_weights(image_model(), **changes)
 

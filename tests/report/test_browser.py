@@ -5,16 +5,18 @@ import shutil
 from contextlib import contextmanager
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from crisptree.datasets import load_digits
 from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inference.finalization import finalize
+from crisptree.inspection import view_model
 from crisptree.report import write
 from tests.export.models import of_table
 from tests.plots.models import random_model
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
-from tests.toys import plain_tree
+from tests.toys import plain_regressor, plain_tree
 
 pytestmark = pytest.mark.browser
 
@@ -286,7 +288,7 @@ def test_tabular_samples_show_pushes_changes_and_values(size, visit, table_page)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pages_of_every_kind_answer_a_click(kind, visit, tmp_path):
+def test_pages_of_every_kind_react_to_clicks(kind, visit, tmp_path):
     model, X, y = fitted(**KINDS[kind])
     full = write(model, tmp_path / "full.html", X, (y + 1) % len(model.classes_))
     bare = write(model, tmp_path / "bare.html")
@@ -308,13 +310,6 @@ def test_a_split_that_no_training_row_reaches_shows_the_classes_above_it(visit, 
     with visit(write(model, tmp_path / "page.html")) as tab:
         above, below = (tab.locator(f"[data-node='{node}'] title").first.text_content() for node in (0, 1))
         assert above.split("\n")[0].split(": ", 1)[1] == below.split("\n")[0].split(": ", 1)[1]
-
-
-def test_training_curves_are_drawn(visit, digits_page):
-    with visit(digits_page[0]) as tab:
-        assert tab.locator("#training path.curve").count() >= 3
-        captions = tab.locator("#training figcaption").all_inner_texts()
-        assert [caption.split()[0] for caption in captions] == ["Mean", "Steepness", "Accuracy"]
 
 
 @pytest.fixture(scope="module")
@@ -407,7 +402,7 @@ CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_numbers_in_the_confusion_matrix_stand_out_from_their_colour(scheme, visit, tmp_path):
+def test_counts_of_the_confusion_matrix_have_enough_contrast(scheme, visit, tmp_path):
     model, X, y = fitted(n_classes=3)
     page = write(model, tmp_path / "page.html", X, (y + 1) % 3)  # all of it wrong, so red is at its darkest
     with visit(page, scheme=scheme) as tab:
@@ -447,7 +442,7 @@ def test_edited_values_are_predicted_in_the_page_as_the_model_predicts_them(size
             assert "as before" in text_of(tab, ".what-if .answer")
 
 
-def test_linear_models_in_leaves_answer_edited_values_as_the_model_does(visit, tmp_path):
+def test_linear_leaves_predict_edited_values_as_the_model_does(visit, tmp_path):
     model, X, y = fitted(n_classes=3, leaf_model="linear", max_depth=1)
     with visit(write(model, tmp_path / "page.html", X, y, class_names=["north", "east", "south"])) as tab:
         assert tab.evaluate("document.documentElement.dataset.whatif") == "true"
@@ -464,7 +459,7 @@ def test_linear_models_in_leaves_answer_edited_values_as_the_model_does(visit, t
         assert len(seen) > 1
 
 
-def test_a_slider_moves_a_value_and_its_number(visit, edited_page):
+def test_a_slider_changes_the_value_and_its_field(visit, edited_page):
     path, model, columns = edited_page
     with visit(path) as tab:
         tab.click("#gallery [data-sample] >> nth=0")
@@ -480,10 +475,65 @@ def test_a_slider_moves_a_value_and_its_number(visit, edited_page):
         tab.keyboard.press("Escape")
 
 
-def test_a_value_that_is_no_number_is_answered_with_a_sentence(visit, table_page):
+def test_a_value_that_is_no_number_shows_an_error(visit, table_page):
     with visit(table_page) as tab:
         tab.click("#gallery [data-sample] >> nth=0")
         tab.locator(".what-if input[type='number']").first.fill("")
         assert "must have a number" in text_of(tab, ".what-if .answer")
         tab.locator(".what-if input[type='number']").first.fill("1e39")
         assert "must hold a finite number" in text_of(tab, ".what-if .answer")
+
+
+@pytest.fixture(scope="module")
+def houses_page(tmp_path_factory):
+    """A regression on a table with a category. (page, model, frame, y)"""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"area": rng.integers(40, 200, 300), "town": rng.choice(["north", EVIL, "south"], 300)})
+    y = 2.0 * frame.area + 100 * (frame.town == "north") + rng.normal(size=300)
+    model = plain_regressor(max_depth=2).fit(frame, y)
+    return write(model, tmp_path_factory.mktemp("pages") / "houses.html", frame, y, target="price"), model, frame, y
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_page_of_a_regression_has_errors_means_and_what_if(size, visit, houses_page):
+    path, model, frame, y = houses_page
+    with visit(path, size) as tab:
+        assert f"{model.score(frame, y):.3f}" in text_of(tab, ".cards")
+        assert tab.locator("#quality circle.dot").count() == 300
+        bins = tab.locator("#quality rect.bin title").evaluate_all("titles => titles.map(t => parseInt(t.textContent))")
+        assert sum(bins) == 300
+        assert tab.locator("#confusion, #legend button").evaluate_all("all => all.filter(e => e.offsetParent)") == []
+        n_splits = model.tree_.structure.n_splits
+        for node in (0, n_splits):
+            press(tab, node)
+            mean = view_model(model, "a test").node_moments(node)[0][1]
+            assert f"{mean:.3g}" in text_of(tab, "#panel")
+        assert tab.evaluate("document.documentElement.dataset.whatif") == "true"
+        tab.click("#gallery [data-sample] >> nth=0")
+        row = int(text_of(tab, "#panel h3").split()[1])
+        assert f"{model.predict(frame[row : row + 1])[0]:.6g}" in text_of(tab, ".answers")
+        changed = frame[row : row + 1].assign(area=41, town="north")
+        tab.locator(".what-if [aria-label='area']").last.fill("41")
+        tab.locator(".what-if [aria-label='town']").last.select_option(label="north")
+        answer = text_of(tab, ".what-if .answer")
+        assert f"{model.predict(changed)[0]:.6g}" in answer
+        assert f"leaf {int(model.apply(changed)[0])}" in answer
+
+
+def test_pages_of_regressions_of_every_kind_react_to_clicks(visit, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4)).astype(np.float32)
+    y = np.stack([X[:, 0] * 3, X[:, 1]], axis=1)
+    two = plain_regressor(max_depth=2).fit(X, y)
+    linear = plain_regressor(max_depth=1, leaf_model="linear").fit(X, y[:, 0])
+    images = plain_regressor(max_depth=2, image_shape=(2, 2)).fit(X, y[:, 0])
+    leaf = plain_regressor(max_depth=0).fit(X, y[:, 0])
+    for model, truth in ((two, y), (linear, y[:, 0]), (images, y[:, 0]), (leaf, y[:, 0])):
+        pages = [write(model, tmp_path / "full.html", X, truth), write(model, tmp_path / "bare.html")]
+        for path in pages:
+            with visit(path) as tab:
+                press(tab, 0)
+                assert text_of(tab, "#panel h3") in ("Split 0", "Leaf 0")
+                if path is pages[0]:
+                    tab.click("#gallery [data-sample] >> nth=0")
+                    assert text_of(tab, "#panel h3").startswith("Row")

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import crisptree
 from crisptree.data.raw_rows import Scaling
 from crisptree.inference.finalization import finalize
 from crisptree.report import write
-from crisptree.report.classification import SCRIPTS
+from crisptree.report.contents import SCRIPTS
 from crisptree.structure import TreeStructure
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
 from tests.toys import clouds, plain_tree, random_tree
@@ -78,7 +77,7 @@ def test_every_script_is_part_of_the_page_and_short_enough_to_read():
         assert max(map(len, lines)) <= 120
 
 
-def test_what_cannot_be_shown_is_said_in_words(page):
+def test_notes_explain_missing_sections(page):
     model, X, y = fitted()
     everything, _ = page(model, X, y)
     assert "Not shown" not in everything.split("<script")[0]
@@ -96,15 +95,6 @@ def test_what_cannot_be_shown_is_said_in_words(page):
     assert "max_samples=0" in none_kept
 
 
-def test_a_model_from_a_file_has_a_report_without_training_curves(page, tmp_path):
-    model, X, y = fitted(image_shape=(2, 3))
-    model.save(tmp_path / "x.crisp")
-    text, data = page(crisptree.load(tmp_path / "x.crisp"), X, y)
-    assert data["history"] is None
-    assert "no training history" in text
-    assert data["image"]
-
-
 def test_frames_give_their_names(page):
     X, y = clouds(80, n_features=3)
     frame = pd.DataFrame(X, columns=["height", "width", "age"])
@@ -112,7 +102,7 @@ def test_frames_give_their_names(page):
     assert page(model, frame, y)[1]["features"] == ["height", "width", "age"]
 
 
-def test_images_may_be_given_as_images(page):
+def test_images_keep_their_shape(page):
     model, X, y = fitted(image_shape=(2, 3))
     assert page(model, X.reshape(-1, 2, 3), y)[1] == page(model, X, y)[1]
 
@@ -122,7 +112,7 @@ def test_the_same_report_is_written_twice_alike(page):
     assert page(model, X, y)[0] == page(model, X, y)[0]
 
 
-def test_write_answers_the_path_and_misses_a_folder(tmp_path):
+def test_write_returns_the_path_and_needs_the_folder(tmp_path):
     model, X, y = fitted(max_depth=1)
     assert write(model, str(tmp_path / "r.html"), X, y) == tmp_path / "r.html"
     with pytest.raises(FileNotFoundError, match="Make it first"):

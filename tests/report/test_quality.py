@@ -7,7 +7,7 @@ from crisptree import explain
 from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inspection import view_model
 from crisptree.inspection.linear_splits import rank_columns
-from crisptree.report.classification import calibration_curve, roc_curves
+from crisptree.report.contents import calibration_curve, roc_curves
 from tests.report.conftest import fitted, unpacked
 
 
@@ -44,7 +44,7 @@ def test_the_pruning_path_has_the_accuracy_of_each_pruned_model(page):
     assert data["training"] == data["given"]  # these are the rows of training
 
 
-def test_the_baseline_says_the_most_frequent_class_of_training(page):
+def test_the_baseline_is_the_most_frequent_class_of_training(page):
     model, X, y = fitted(n_classes=2)
     first = int(np.bincount(y).argmax())
     text, data = page(model, X, np.full(len(X), first))

@@ -40,7 +40,7 @@ def test_a_reference_is_exceeded_only_beyond_its_standard_error(error, wins):
 class RecordedSearch:
     """Trials of a regression forest with known predictions."""
 
-    image_shape, leaf_model = None, "constant"
+    image_shape, has_linear_leaves = None, False
 
     def __init__(self, y: np.ndarray, errors: dict[str, float]) -> None:
         self.target, self.parameters = Gaussians(2), CrispForestRegressor().get_params()

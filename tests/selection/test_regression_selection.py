@@ -6,13 +6,10 @@ from sklearn.datasets import make_friedman3
 
 import crisptree
 from crisptree import CrispForestRegressor, CrispTreeRegressor
-from crisptree.data.rows import learn_scaling
-from crisptree.learning.linear_leaves import PENALTIES, best_penalty
-from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.selection.evaluators import EnsemblePredictions
+from crisptree.selection.candidates import Trial
+from crisptree.selection.evaluators import EnsemblePredictions, select_penalty
 from crisptree.targets import Gaussians
 from tests.estimators.forests import QUICK, regressor
-from tests.toys import plain_regressor
 
 X, y = make_friedman3(240, noise=0.1, random_state=0)
 
@@ -95,8 +92,8 @@ def test_linear_leaves_are_selected_where_y_is_piecewise_linear():
     rows = rng.normal(size=(300, 4))
     numbers = 3 * np.abs(rows[:, 0] + rows[:, 1]) + 2 * rows[:, 2] + 0.1 * rng.normal(size=300)
     model = CrispTreeRegressor(random_state=0).fit(rows, numbers)
-    assert model.best_params_["leaf_model"] == "linear"
-    assert 1 <= model.get_depth() <= 4
+    assert model.best_params_["leaf_model"] in ("linear", "branch_linear")
+    assert model.get_depth() >= 1
     assert model.score(rows, numbers) > 0.9
     constant = CrispTreeRegressor(leaf_model="constant", random_state=0).fit(rows, numbers)
     assert all("leaf_model" not in trial.values for trial in constant.cv_results_)
@@ -107,24 +104,42 @@ def test_a_linear_model_is_a_tree_of_one_leaf():
     rows = rng.normal(size=(200, 5))
     numbers = rows @ [1.0, -2.0, 0.5, 0.0, 0.0] + 0.3 * rng.normal(size=200)
     model = CrispTreeRegressor(random_state=0).fit(rows, numbers)
-    assert model.best_params_["leaf_model"] == "linear"
+    assert model.best_params_["leaf_model"] in ("linear", "branch_linear")
     assert model.score(rows, numbers) > 0.97
 
 
-def test_few_rows_draw_the_models_of_leaves_together():
+def make_trial(errors, penalty):
+    return Trial({"leaf_l2": penalty}, 1 - errors, np.ones(len(errors)), weights=0, leaves=1)
+
+
+def test_the_largest_penalty_within_half_a_standard_error_is_selected():
     rng = np.random.default_rng(0)
-    rows = rng.normal(size=(120, 4)).astype(np.float32)
-    numbers = rows @ [1.0, 2.0, 0.0, 0.0] + rng.normal(size=120)
-    tree = plain_regressor(max_depth=1, epochs=2, finetune_epochs=0, random_state=0).fit(rows, numbers).tree_
+    errors = rng.random(100)
+    noise = rng.normal(size=100)
+    noise -= noise.mean()
+    near, far = errors + 0.002 + 0.1 * noise, errors + 0.1 + 0.1 * noise
+    assert select_penalty([make_trial(errors, 1.0), make_trial(near, 10.0), make_trial(far, 100.0)]).values == {
+        "leaf_l2": 10.0
+    }
 
-    def penalty(numbers):
-        part = RowSet(rows, ((numbers - numbers.mean()) / numbers.std())[:, None], np.ones(120))
-        own = RowSet(part.X[:80], part.y[:80], part.weight[:80])
-        held = RowSet(part.X[80:], part.y[80:], part.weight[80:])
-        return best_penalty(
-            [tree], [TrainingTask(own, learn_scaling(rows, part.weight, "feature", 1), Gaussians(1))], [held], 1
-        )
 
-    assert penalty(numbers) == PENALTIES["gaussians"][-1]
-    side = crisptree.inference.route_rows(tree, rows) == 0
-    assert penalty(np.where(side, 3 * rows[:, 2], -3 * rows[:, 2])) < 100.0
+def test_candidates_with_linear_leaves_have_thresholds_and_hyperplanes_and_both_sets_of_features():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 6))
+    numbers = np.where(rows[:, 0] > 0.3, 4 + 3 * rows[:, 1], rows[:, 1]) + 0.1 * rng.normal(size=200)
+    model = CrispTreeRegressor(random_state=0).fit(rows[:150], numbers[:150])
+    linear = [trial.values for trial in model.cv_results_ if "leaf_model" in trial.values]
+    kinds = {(values["split"], values["leaf_model"]) for values in linear}
+    assert kinds == {("oblique", "linear"), ("axis", "linear"), ("axis", "branch_linear")}
+    assert {values["max_depth"] for values in linear} >= {0, 1, 2}
+    assert model.score(rows[150:], numbers[150:]) > 0.8
+
+
+def test_forests_try_linear_leaves_where_they_are_free():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 4))
+    numbers = rows @ [1.0, -2.0, 0.5, 0.0] + np.abs(rows[:, 3]) + 0.1 * rng.normal(size=200)
+    forest = CrispForestRegressor(n_estimators=5, random_state=0).fit(rows, numbers)
+    assert forest.best_params_["leaf_model"] in ("linear", "branch_linear")
+    constant = CrispForestRegressor(n_estimators=5, leaf_model="constant", random_state=0).fit(rows, numbers)
+    assert all("leaf_model" not in trial.values for trial in constant.cv_results_)

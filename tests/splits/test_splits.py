@@ -64,7 +64,7 @@ def test_first_directions_have_unit_length_and_pass_through_their_centers():
     torch.testing.assert_close(splits(centers).diagonal(), torch.zeros(5), atol=1e-6, rtol=0)
 
 
-def test_every_feature_is_a_candidate_and_the_chosen_one_keeps_its_threshold():
+def test_every_feature_is_a_candidate_and_the_selected_one_keeps_its_threshold():
     candidates = AxisCandidates.initial(torch.randn(3, 6, generator=generator(1)), generator())
     x, node, winner = torch.randn(3, 6, generator=generator(2)), torch.arange(3), torch.tensor([5, 0, 2])
     chosen = candidates.chosen(winner)

@@ -60,7 +60,7 @@ def test_the_gain_is_never_negative_and_nothing_without_rows():
     assert gain(two, np.array([[5.0, 3.0]]), np.array([[5.0, 3.0]]))[0] == pytest.approx(0, abs=1e-12)
 
 
-def test_tables_that_are_no_probabilities_are_found_out():
+def test_invalid_leaf_tables_are_detected():
     assert Classes(2).check(np.array([[0.5, 0.5]])) is None
     assert Classes(2).check(np.array([[0.5, 0.6]])) == "not probabilities"
     assert Classes(2).check(np.array([[-0.5, 1.5]])) is not None

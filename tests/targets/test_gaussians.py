@@ -94,7 +94,7 @@ def test_sums_by_products_are_those_of_every_place(at_once, monkeypatch):
     torch.testing.assert_close(regression.sums_by_products(values, place, 4), expected)
 
 
-def test_the_gain_is_what_the_variance_falls_by():
+def test_the_gain_is_the_decrease_of_variance():
     target, y = Gaussians(2), np.array([[0.0], [0.0], [1.0], [3.0]])
     sums = target.tally(y, np.ones(4), np.array([0, 0, 1, 1]), 2)
     assert gain(target, sums[0], sums[1]) == pytest.approx(np.var(y) - 0.5 * np.var([1, 3]))
@@ -115,14 +115,14 @@ def test_stumps_begin_on_both_sides_of_their_rows():
     assert abs(left[0, 0] - right[0, 0]).item() / 2 == pytest.approx(y.std())
 
 
-def test_strata_are_parts_of_the_range_and_one_for_constant_numbers():
+def test_strata_are_quantile_bins_and_one_for_a_constant_target():
     found = Gaussians(2).strata(np.arange(100.0)[:, None])
     assert np.bincount(found).tolist() == [10] * 10
     assert (np.diff(found) >= 0).all()
     assert not Gaussians(2).strata(np.ones((20, 1))).any()
 
 
-def test_tables_in_units_are_those_of_the_numbers_themselves():
+def test_tables_in_units_of_y_equal_those_of_unscaled_y():
     y, weight, group = some_rows()
     center, unit, target = y.mean(axis=0), y.std(axis=0), Gaussians(4)
     scaled = target.tables(target.tally((y - center) / unit, weight, group, 3))

@@ -36,7 +36,7 @@ def test_a_label_gets_the_place_of_the_class_that_equals_it(labels, classes):
     assert numbers.dtype == np.int64
 
 
-def test_object_arrays_may_mix_what_has_no_order():
+def test_object_arrays_may_mix_types_without_an_order():
     labels = np.array(["a", 1, None, 2.0, True], dtype=object)
     assert class_numbers(labels, np.array([1, "a", 2], dtype=object)).tolist() == [1, 0, -1, 2, 0]
     assert class_numbers(labels, [1, 2]).tolist() == [-1, 0, -1, 1, 0]
@@ -47,7 +47,7 @@ def test_small_types_are_compared_by_value():
     assert class_numbers(np.array([0.5], dtype=np.float32), [0.5]).tolist() == [0]
 
 
-def test_whole_numbers_that_a_double_cannot_tell_apart_are_told_apart():
+def test_integers_beyond_double_precision_are_distinguished():
     large = 2**53
     assert class_numbers(np.array([large, large + 1]), [float(large)]).tolist() == [0, -1]
 

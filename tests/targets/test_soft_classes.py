@@ -184,7 +184,7 @@ def test_vanishing_paths_leave_everything_finite():
         assert torch.isfinite(part).all()
 
 
-def test_only_torch_steps_train_on_probabilities_and_the_tree_says_classes():
+def test_soft_labels_train_in_torch_and_give_a_tree_of_classes():
     soft = soft_rows()
     assert select_engine(tree(soft, None), soft, Plan()) is ENGINES["torch"]
     assert TARGETS[SoftClasses.name] is Classes

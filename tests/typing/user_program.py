@@ -46,16 +46,6 @@ class ArrowTable:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
-class InterchangeTable:
-    """A table of another library, known by the interchange protocol alone."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-
-    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> object:
-        return self.table.__dataframe__(nan_as_null, allow_copy)
-
-
 class OwnTree(CrispTreeClassifier):
     """Somebody's own estimator, with a fitted attribute of its own."""
 
@@ -95,7 +85,7 @@ def use_containers() -> None:
     columns = {"a": X[:, 0].tolist(), "b": X[:, 1].tolist()}
     frame, table = pd.DataFrame(columns), pa.table(columns)
     containers: list[MatrixLike] = [X, X.tolist(), X.astype(np.float32), sparse.csr_array(X), frame, table, columns]
-    containers += [pl.DataFrame(columns), ArrowTable(table), InterchangeTable(table), torch.from_numpy(X)]
+    containers += [pl.DataFrame(columns), ArrowTable(table), torch.from_numpy(X)]
     containers += [sparse.csr_matrix(X), sparse.csc_matrix(X), sparse.coo_array(X)]
     for container in containers:
         assert len(quick_tree().fit(container, y).predict(container)) == len(y)

@@ -35,7 +35,7 @@ def export(
     name: Annotated[str | None, option(help="c, onnx: what names begin with; by default that of the file.")] = None,
     integer: Annotated[str | None, option(help="c: weights in whole numbers, int8 or int16; no floats.")] = None,
     inputs: Annotated[str | None, option(help="c, with --integer: inputs auto, plain or scaled.")] = None,
-    form: Annotated[str | None, option(help="onnx: matrix, ensemble or paths; sklearn: forest or tree.")] = None,
+    form: Annotated[str | None, option(help="onnx: ensemble or paths; sklearn: forest or tree.")] = None,
     table: Annotated[str | None, option(help="sql: the table or view to read; by default rows.")] = None,
     max_flash: Annotated[int | None, option(help="c: refuse more bytes of program memory.", panel=LIMITS)] = None,
     max_stack: Annotated[int | None, option(help="c: refuse more bytes of stack.", panel=LIMITS)] = None,

@@ -30,7 +30,7 @@ from crisptree.cli.tables import (
     stdin_as_file,
 )
 from crisptree.encoding.column_values import TableError, counted
-from crisptree.encoding.table_files import DELIMITERS, WRITERS, DelimitedWriter, TableWriter
+from crisptree.encoding.table_files import OUTPUT_SUFFIXES, TableWriter
 from crisptree.files import atomic_write
 from crisptree.inference import route_rows
 from crisptree.sanitization import sanitize
@@ -55,9 +55,6 @@ class PredictionOptions:
     keep: Annotated[list[str], option(help="Columns to copy from the table: a,b. Repeatable.", panel=OUTPUT)] = field(
         default_factory=list
     )
-    csv_guard: Annotated[
-        bool, option("--csv-guard", help="In CSV, write ' before text that begins with = + - or @.", panel=OUTPUT)
-    ] = False
 
     def check(self, model: Any) -> None:
         """Refuse columns that the model does not have."""
@@ -157,9 +154,7 @@ def predict(
     out = Output(as_json)
     if as_json and output == "-":
         raise typer.BadParameter("--json needs a file for the predictions: name one with -o.")
-    path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS))
-    if settings.csv_guard and path is not None and path.suffix.lower() not in DELIMITERS:
-        raise typer.BadParameter(f"--csv-guard is for {' and '.join(DELIMITERS)}; got -o {str(path)!r}.")
+    path = None if output == "-" else options.check_output(Path(output), OUTPUT_SUFFIXES)
     estimator = load_table_model(model)
     settings.check(estimator)
     empty = settings.predict(estimator, np.zeros((0, estimator.n_features_in_), np.float32), jobs)
@@ -174,7 +169,7 @@ def predict(
             options.check_free([path], force)
         if taken := sorted(set(copied) & set(empty)):
             raise TableError(f"--keep cannot copy {taken[0]!r}: a column of the output has that name. Rename it.")
-        with _open_writer(path, settings.csv_guard) as writer:
+        with _open_writer(path) as writer:
             for batch in source.batches({*encoder.names, *copied}):
                 X = encoder.encode(batch, n_rows)
                 writer.write({**{name: batch.column(name) for name in copied}, **settings.predict(estimator, X, jobs)})
@@ -189,14 +184,14 @@ def predict(
 
 
 @contextmanager
-def _open_writer(path: Path | None, guard: bool) -> Iterator[TableWriter]:
+def _open_writer(path: Path | None) -> Iterator[TableWriter]:
     if path is None:
         stdout: Any = _SanitizedTerminal(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
-        yield DelimitedWriter(stdout, guard)
+        yield TableWriter(stdout, ".csv")
         sys.stdout.buffer.flush()
         return
     with atomic_write(path) as temporary, temporary.open("wb") as file:
-        writer = WRITERS[path.suffix.lower()](file, guard)
+        writer = TableWriter(file, path.suffix.lower())
         yield writer
         writer.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,6 @@ import numpy.typing as npt
 import typer
 
 import crisptree
-from crisptree import limits
 from crisptree.cli.options import CsvFormat
 from crisptree.cli.output import Output, with_flags
 from crisptree.encoding.column_values import TableError, counted, listed
@@ -65,22 +65,16 @@ def stdin_as_file(data: Path) -> Iterator[Path]:
 
 
 def _copy_stdin(folder: Path) -> Path:
-    """Write stdin to a file with the ending of its format, up to the limit of file sizes."""
-    n_bytes, limit, stream = 0, limits.current(), sys.stdin.buffer
+    """Write stdin to a file with the ending of its format."""
+    stream = sys.stdin.buffer
     if sys.stdin.isatty():
         print("Reading the table from the keyboard; end it with the end-of-file key.", file=sys.stderr)
     block = stream.read(CHUNK_BYTES)
     ending = next((ending for magic, ending in MAGIC_BYTES.items() if block.startswith(magic)), "")
     path = folder / f"stdin{ending or ('.libsvm' if LIBSVM.match(block) else '.csv')}"
     with path.open("wb") as file:
-        while block:
-            n_bytes += len(block)
-            try:
-                limit.check("file_bytes", n_bytes, f"has more than {n_bytes - len(block):,} bytes")
-            except limits.LimitError as error:
-                raise TableError(f"stdin {error}") from None
-            file.write(block)
-            block = stream.read(CHUNK_BYTES)
+        file.write(block)
+        shutil.copyfileobj(stream, file, CHUNK_BYTES)
     return path
 
 

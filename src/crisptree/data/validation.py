@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
-from crisptree.data.raw_rows import MAX_FEATURES, SparseRows
+from crisptree.data.raw_rows import MAX_FEATURES, MAX_FLOAT32, SparseRows
 from crisptree.encoding.column_values import (
     ColumnValues,
     RefusedColumns,
@@ -24,6 +23,7 @@ from crisptree.encoding.column_values import (
     check_unique_names,
     extract_values,
     listed,
+    suggest_name,
 )
 from crisptree.encoding.containers import (
     as_table,
@@ -42,8 +42,6 @@ from crisptree.targets.base import check_utf8, detach, rescale_weights
 
 Shape = tuple[int, ...]
 Singles = npt.NDArray[np.float32]
-
-MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,15 +174,6 @@ def is_sparse(X: Any) -> bool:
             raise ValueError(
                 f"X must be a sparse matrix whose indices fit its shape {matrix.shape}; {error}."
             ) from error
-    if hasattr(matrix, "tocoo") and matrix.dtype.kind == "f" and not np.isfinite(matrix.sum()):
-        entries = matrix.tocoo()
-        invalid = np.flatnonzero(~np.isfinite(entries.data))
-        if len(invalid):
-            row, column, value = (part[invalid[0]] for part in (entries.row, entries.col, entries.data))
-            raise ValueError(
-                f"X: sparse rows must hold finite numbers; row {row} has {value} in column {column}. Missing values "
-                "(NaN) are for dense rows; infinite ones must be corrected."
-            )
     return matrix is not None
 
 
@@ -539,10 +528,7 @@ def _index(parameter: str, column: Any, names: list[Any], n_features: int) -> in
             f"`{parameter}` must give the numbers of columns where X has no names; got {column!r}. Fit a DataFrame, or "
             f"write 0 to {n_features - 1}. In a Pipeline, names come through with set_output(transform='pandas')."
         )
-    close = difflib.get_close_matches(column, names, 1) if are_texts else []
-    hint = (
-        f" Did you mean {close[0]!r}?"
-        if close
-        else f" They are {', '.join(map(repr, names[:8]))}" + (", …" if len(names) > 8 else ".")
+    hint = (suggest_name(column, names) if are_texts else "") or (
+        f" They are {', '.join(map(repr, names[:8]))}{', …' if len(names) > 8 else '.'}"
     )
     raise ValueError(f"`{parameter}` must name columns of X; got {column!r}.{hint}")

@@ -8,8 +8,8 @@
 from collections.abc import Callable
 
 from crisptree.datasets.catalog import DataFormatError, DataNotFoundError
-from crisptree.datasets.dataset import Dataset
 from crisptree.datasets.loaders import (
+    Dataset,
     load_connect4,
     load_digits,
     load_fashion_mnist,

@@ -1,17 +1,14 @@
 """Download of published files with pooch: whole and checked, or not at all. Only `crisptree data fetch` does this.
 
-What a server sends is written and hashed, never unpacked. It has a maximum size and a deadline, and what the server
-says of itself is shown without its control characters.
+What a server sends is written and hashed, never unpacked. It has a maximum size, and what the server says of itself is
+shown without its control characters.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -60,7 +57,7 @@ def fetch(
     replace: bool = False,
     on_bytes: OnBytes = lambda done, total: None,
 ) -> Receipt:
-    """Download one file into ``folder``, which is created if need be; ``on_bytes`` reports progress, in any thread.
+    """Download one file into ``folder``, which is created if need be; ``on_bytes`` reports progress.
 
     ``url`` is another address than the publisher's, whose checksum still holds. ``unverified`` keeps a file whose
     checksum is not known, or differs from an MD5, which is but a hint; an archive of known content is kept, for that
@@ -101,11 +98,11 @@ def compute_digest(path: Path, algorithm: str) -> str:
 
 
 class Sink:
-    """The file and progress bar that pooch is given: enforces the size of the file, and stops once it is abandoned."""
+    """The file and progress bar that pooch is given: enforces the size of the file."""
 
     def __init__(self, file: PublishedFile, url: str, target: BinaryIO, on_bytes: OnBytes) -> None:
         self.file, self.url, self.target, self.on_bytes = file, url, target, on_bytes
-        self.limits, self.n_bytes, self.is_connected, self.is_abandoned = limits.current(), 0, False, False
+        self.limits, self.n_bytes = limits.current(), 0
         self._total: int | None = None
 
     @property
@@ -115,29 +112,22 @@ class Sink:
 
     @total.setter
     def total(self, announced: int) -> None:
-        self.is_connected, self._total = True, announced or None
+        self._total = announced or None
         if announced and self.file.size not in (None, announced):
             raise DownloadError(f"{self.url} offers {announced:,} bytes; the published file has {self.file.size:,}.")
         self._check_size(announced)
 
     def write(self, data: bytes) -> int:
         """Write a chunk, unless it makes the file too large."""
-        if self.is_abandoned:
-            raise DownloadError("nobody waits for this file any more.")
         self.n_bytes += self.target.write(data)
         self._check_size(self.n_bytes)
         self.on_bytes(self.n_bytes, self.file.size or self._total)
         return len(data)
 
-    def close(self) -> None:
-        """Check that the file is whole."""
-        if self._total is not None and self.n_bytes != self._total:
-            raise DownloadError(f"{self.url} ended after {self.n_bytes:,} of {self._total:,} bytes. Try again.")
-
     def flush(self, n_bytes: int = 0) -> None:
         """Do nothing: ``write`` reports progress, and closing the file flushes it."""
 
-    update = reset = flush
+    update = reset = close = flush
 
     def _check_size(self, size: int) -> None:
         if self.file.size is None:
@@ -150,29 +140,14 @@ class Sink:
 
 
 def _download(sink: Sink, folder: Path) -> None:
-    """Download in a thread until the deadline: a server that sends a byte now and then holds up nobody else."""
-    transfer = _copy_file if sink.url.startswith("file:") else _get_http
     by_hand = f"You may also download {sink.url} by other means and put it into {folder}."
-    done: Future[None] = Future()
-
-    def work() -> None:
-        try:
-            done.set_result(transfer(sink, by_hand))
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        done.result(sink.limits.download_seconds)
-    except TimeoutError:
-        raise DownloadError(
-            f"{sink.url} was not here in time. Try again, or raise the limit download_seconds."
-        ) from None
-    finally:
-        sink.is_abandoned = True
-
-
-def _get_http(sink: Sink, by_hand: str) -> None:
+    if sink.url.startswith("file:"):
+        path = Path(url2pathname(urlsplit(sink.url).path))
+        if not path.is_file():
+            raise DownloadError(f"{sink.url} cannot be reached (there is no such file). {by_hand}")
+        with path.open("rb") as source:
+            shutil.copyfileobj(source, sink, CHUNK_BYTES)
+        return
     try:
         import pooch
         from requests import HTTPError, RequestException
@@ -186,9 +161,8 @@ def _get_http(sink: Sink, by_hand: str) -> None:
         responses.append(response)
 
     options = {"headers": {"User-Agent": "crisptree", "Accept-Encoding": "identity"}, "hooks": {"response": keep}}
-    download = pooch.HTTPDownloader(progressbar=sink, chunk_size=CHUNK_BYTES, timeout=TIMEOUT, **options)
     try:
-        download(sink.url, sink, None)
+        pooch.HTTPDownloader(progressbar=sink, chunk_size=CHUNK_BYTES, timeout=TIMEOUT, **options)(sink.url, sink, None)
     except HTTPError as error:
         response: Any = error.response
         reason = sanitize(str(response.reason))[:200]
@@ -196,30 +170,13 @@ def _get_http(sink: Sink, by_hand: str) -> None:
             f"the server answered {response.status_code} ({reason}) for {sink.url}. {by_hand}"
         ) from error
     except (RequestException, ValueError) as error:
-        reason = sanitize(str(_find_cause(error)))[:200]
-        if sink.is_connected:
+        reason = sanitize(str(error))[:200]
+        if responses:
             raise DownloadError(f"the connection to {sink.url} broke ({reason}). Try again.") from error
         raise DownloadError(f"{sink.url} cannot be reached ({reason}). Is this machine connected? {by_hand}") from error
     finally:
         for response in responses:
             response.close()
-
-
-def _copy_file(sink: Sink, by_hand: str) -> None:
-    path = Path(url2pathname(urlsplit(sink.url).path))
-    if not path.is_file():
-        raise DownloadError(f"{sink.url} cannot be reached (there is no such file). {by_hand}")
-    with path.open("rb") as source:
-        sink.total = os.fstat(source.fileno()).st_size
-        shutil.copyfileobj(source, sink, CHUNK_BYTES)
-        sink.close()
-
-
-def _find_cause(error: BaseException) -> BaseException:
-    """Return the error of the system or the protocol inside those of requests and urllib3."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return error
 
 
 def _verify(file: PublishedFile, path: Path, unverified: bool) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
 import re
+import subprocess
+import tempfile
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -19,15 +18,9 @@ import numpy.typing as npt
 
 from crisptree import limits
 from crisptree.datasets.catalog import DataFormatError
-from crisptree.encoding.array_files import read_npz
-from crisptree.files import checked_size, read_all, read_file, reading
+from crisptree.files import DECOMPRESSORS, checked_size, read_all, read_file, read_npz, reading
 
 DOWNLOAD_AGAIN = " Download it again."
-
-LZW_MAGIC = b"\x1f\x9d"
-LZW_CLEAR = 256
-"""In block mode, the code that empties the table."""
-LZW_MIN_BITS, LZW_MAX_BITS = 9, 16
 
 IMAGE_SUFFIXES = (".png", ".tif", ".tiff")
 CONVERTED = {"P": "RGB", "1": "L"}
@@ -44,12 +37,12 @@ LABEL_MODES = ("1", "L", "P", "I", "I;16", "I;16B")
 def read_bytes(path: Path, member: str | None = None) -> bytes:
     """Read a file and decompress it.
 
-    It may end in .gz, .bz2, .Z or .zip. ``member`` names a file of a .zip; its folder does not matter, and it may
+    It may end in .gz, .bz2, .xz, .Z or .zip. ``member`` names a file of a .zip; its folder does not matter, and it may
     itself be compressed.
 
     Examples
     --------
-    >>> import tempfile
+    >>> import gzip, tempfile
     >>> path = Path(tempfile.mkdtemp()) / "rows.txt.gz"
     >>> _ = path.write_bytes(gzip.compress(b"1 2 3"))
     >>> read_bytes(path)
@@ -60,7 +53,7 @@ def read_bytes(path: Path, member: str | None = None) -> bytes:
         data = read_file(path)
         if ending == ".zip":
             return _from_zip(data, member, path)
-        return DECOMPRESSORS[ending](data) if ending in DECOMPRESSORS else data
+        return _decompress(data, ending)
 
 
 def _from_zip(data: bytes, member: str | None, path: Path) -> bytes:
@@ -68,13 +61,13 @@ def _from_zip(data: bytes, member: str | None, path: Path) -> bytes:
         raise ValueError("name the member that you want")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = archive.namelist()
-        for ending in ("", *DECOMPRESSORS):
+        for ending in ("", ".Z", *DECOMPRESSORS):
             for name in names:
                 if PurePosixPath(name).name == member + ending:
                     with reading(f"{name} in {path}", DataFormatError, f"{ending} file", DOWNLOAD_AGAIN):
                         with archive.open(name) as stream:
                             found = read_all(stream, len(data))
-                        return DECOMPRESSORS[ending](found) if ending else found
+                        return _decompress(found, ending)
     raise DataFormatError(f"{path}: there is no {member} in it, only {', '.join(names[:20]) or 'nothing'}")
 
 
@@ -98,71 +91,31 @@ def read_compact(path: Path, *names: str) -> list[npt.NDArray[Any]]:
         return [arrays[name] for name in names]
 
 
-def decompress_lzw(data: bytes, max_bytes: int = 2**62) -> bytes:
-    """Decompress a ``.Z`` file to at most ``max_bytes``.
-
-    The UCI repository publishes its older files so. It is Lempel–Ziv–Welch as Unix ``compress`` writes it: codes of 9
-    to 16 bits, lowest bit first, in groups of eight; where the width of the codes changes, the rest of the group is
-    padding. What a code stands for is a slice of the output so far, so that the table needs no bytes of its own.
-
-    Examples
-    --------
-    >>> decompress_lzw(bytes.fromhex("1f9d9061c48c01"))
-    b'abc'
-    """
-    if data[:2] != LZW_MAGIC or len(data) < 3:
-        raise DataFormatError("a .Z file must begin with the bytes 1f 9d; this one does not. Download it again.")
-    widest, block_mode = data[2] & 0x1F, bool(data[2] & 0x80)
-    if not LZW_MIN_BITS <= widest <= LZW_MAX_BITS:
-        raise DataFormatError(f"a .Z file has codes of 9 to 16 bits; this one says {widest}. Download it again.")
-    alphabet = LZW_CLEAR + block_mode  # the place of LZW_CLEAR is left free
-    out, table = bytearray(), list[tuple[int, int]]()
-    width, start, read, latest = LZW_MIN_BITS, 3, 0, -1  # where the latest piece begins; -1 before the first
-    while True:
-        if width < widest and alphabet + len(table) >= 1 << width:
-            start, read, width = _next_group(start, read, width), 0, width + 1
-        byte, bit = divmod(read * width, 8)
-        byte += start
-        if 8 * byte + bit + width > 8 * len(data):
-            return bytes(out)
-        code = int.from_bytes(data[byte : byte + 3], "little") >> bit & (1 << width) - 1
-        read += 1
-        if block_mode and code == LZW_CLEAR:
-            start, read, width = _next_group(start, read, width), 0, LZW_MIN_BITS
-            table, latest = [], -1
-            continue
-        known = alphabet + len(table)
-        begin = len(out)
-        if code < LZW_CLEAR:
-            out.append(code)
-        elif code < known:
-            first, length = table[code - alphabet]
-            out += out[first : first + length]
-        elif code == known and latest >= 0:
-            out += out[latest:]  # the one entry that is used before it is written
-            out.append(out[latest])
-        else:
-            raise DataFormatError(f"damaged .Z file: code {code} of {known} at byte {byte}. Download it again.")
-        if len(out) > max_bytes:
-            raise limits.LimitError(
-                f"unpacks to more than {max_bytes:,} bytes. If you trust it, raise the limit unpacked_bytes."
-            )
-        if latest >= 0 and known < 1 << widest:
-            table.append((latest, begin - latest + 1))
-        latest = begin
+def _decompress_z(data: bytes) -> bytes:
+    """Decompress a ``.Z`` file (the UCI repository has older files of this kind) with the gzip program."""
+    with tempfile.TemporaryFile() as packed:
+        packed.write(data)
+        packed.seek(0)
+        try:
+            process = subprocess.Popen(["gzip", "-dc"], stdin=packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        except FileNotFoundError:
+            raise DataFormatError("a .Z file needs the gzip program. Install it, or unpack the file first.") from None
+        with process:
+            try:
+                unpacked = read_all(process.stdout, len(data))
+            except BaseException:
+                process.kill()
+                raise
+    if process.returncode:
+        raise ValueError("gzip cannot decompress it")
+    return unpacked
 
 
-def _next_group(start: int, read: int, width: int) -> int:
-    """Return where the group after ``read`` codes begins; eight codes of ``width`` bits fill ``width`` bytes."""
-    return start + (read + 7) // 8 * width
-
-
-DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": lambda data: read_all(gzip.GzipFile(fileobj=io.BytesIO(data)), len(data)),
-    ".bz2": lambda data: read_all(bz2.BZ2File(io.BytesIO(data)), len(data)),
-    ".Z": lambda data: decompress_lzw(data, limits.current().unpacked(len(data))),
-}
-"""Decompressors by suffix, bounded by the limits."""
+def _decompress(data: bytes, suffix: str) -> bytes:
+    """Decompress data within the limits; return it as it is if the suffix is not that of a compressed file."""
+    if suffix == ".Z":
+        return _decompress_z(data)
+    return read_all(DECOMPRESSORS[suffix](io.BytesIO(data)), len(data)) if suffix in DECOMPRESSORS else data
 
 
 class NamedImage(NamedTuple):
@@ -199,29 +152,14 @@ def read_images(path: Path, *, labels: bool = False, floats: bool = False) -> li
     return images
 
 
-def read_stack(files: Sequence[Path | io.BytesIO], shown: str) -> npt.NDArray[np.uint8]:
-    """Read all pages of files as one array of grey values, (n, height, width); ``shown`` names it in errors."""
-    pages = [page for file in files for page in _read_pages(file, str(file) if isinstance(file, Path) else shown)]
+def read_stack(file: Path | io.BytesIO, shown: str) -> npt.NDArray[np.uint8]:
+    """Read all pages of a file as one array of grey values, (n, height, width); ``shown`` names it in errors."""
+    pages = _read_pages(file, shown)
     if any(page.dtype != np.uint8 or page.ndim != 2 for page in pages):
         raise DataFormatError(f"{shown} must hold grey images of 8 bits; it holds others.")
     if len({page.shape for page in pages}) != 1:
         raise DataFormatError(f"{shown} must hold images of one size; got {len(pages)} images of several or none.")
     return np.stack(pages)
-
-
-def find_numbered_files(folder: Path) -> list[Path]:
-    """Return the ``.png`` of a folder sorted by the last number in their names, none of which may be missing."""
-    numbered = {}
-    for path in folder.glob("*.png"):
-        numbers = re.findall(r"\d+", path.stem)
-        if not numbers or int(numbers[-1]) in numbered:
-            raise DataFormatError(f"{path} must have a number of its own in its name: the index of its slice.")
-        numbered[int(numbers[-1])] = path
-    order = sorted(numbered)
-    gaps = sorted(set(range(order[0], order[-1])) - set(order)) if order else []
-    if gaps:
-        raise DataFormatError(f"{folder} must hold all slices of a stack; number {gaps[0]} is missing.")
-    return [numbered[number] for number in order]
 
 
 def write_png(path: Path, array: npt.NDArray[Any]) -> None:

@@ -1,14 +1,19 @@
 """Loaders of the published data sets, whose files are read and never downloaded, and a generator of synthetic data.
 
+What is loaded is checked against the catalog: nothing else has a published name.
+
 Every loader searches the folder ``data_home``; by default $CRISPTREE_DATA, then the user's cache. ``seed`` is that of
 the random split, where there is one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +21,123 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.datasets.catalog import CATALOG, DataFormatError, locate
-from crisptree.datasets.dataset import Dataset, check_content, split_parts
-from crisptree.datasets.files import DOWNLOAD_AGAIN, find_numbered_files, read_bytes, read_compact, read_stack
-from crisptree.encoding.array_files import read_libsvm_batches
-from crisptree.files import StrPath, reading
+from crisptree.datasets.files import DOWNLOAD_AGAIN, read_bytes, read_compact, read_stack
+from crisptree.files import StrPath, read_libsvm, reading
+from crisptree.targets.base import hold_out
+
+HOLDOUT_FRACTION = 0.2
+"""Fraction of the rows for testing, and of the rest for validation."""
+
+Rows = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+"""Features and labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows and labels in three parts.
+
+    Attributes
+    ----------
+    X_train, X_valid, X_test : float32 array
+        Rows of features, or images of shape (n, height, width) where every pixel has a label of its own.
+    y_train, y_valid, y_test : int64 array
+        The number of the class, an index into ``class_names``; one per row, or one per pixel.
+    class_names : tuple of str
+        What the numbers mean.
+    image_shape : tuple of int, or None
+        Height and width of an image; None where rows are not images.
+    """
+
+    X_train: npt.NDArray[Any]
+    y_train: npt.NDArray[Any]
+    X_valid: npt.NDArray[Any]
+    y_valid: npt.NDArray[Any]
+    X_test: npt.NDArray[Any]
+    y_test: npt.NDArray[Any]
+    class_names: tuple[str, ...]
+    image_shape: tuple[int, ...] | None = None
+
+    def all_but_test(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the rows of training and validation together: what a final model is trained on.
+
+        Examples
+        --------
+        >>> from crisptree.datasets import load_digits
+        >>> X, y = load_digits().all_but_test()
+        >>> X.shape, y.shape
+        ((1437, 64), (1437,))
+        """
+        return np.concatenate([self.X_train, self.X_valid]), np.concatenate([self.y_train, self.y_valid])
+
+
+def split_parts(
+    name: str, published: dict[str, Rows], class_names: tuple[str, ...], row_shape: tuple[int, ...], seed: int = 0
+) -> Dataset:
+    """Check the published parts, and split off 20 % where there is no test part, then no validation part."""
+    for part, rows in published.items():
+        _check_part(name, part, *rows, len(class_names), row_shape)
+    parts = dict(published)
+    if "all" in parts:
+        parts["train"], parts["test"] = _split(parts["all"], seed)
+    if "valid" not in parts:
+        parts["train"], parts["valid"] = _split(parts["train"], seed)
+    train, valid, test = (
+        (X.reshape(len(X), -1).astype(np.float32, copy=False), y.astype(np.int64, copy=False))
+        for X, y in (parts["train"], parts["valid"], parts["test"])
+    )
+    image_shape = row_shape if len(row_shape) > 1 else None
+    return Dataset(*train, *valid, *test, class_names=class_names, image_shape=image_shape)
+
+
+def check_content(name: str, data: bytes, path: Path) -> None:
+    """Raise unless the content of an archive has the published checksum, where one is known."""
+    for content in (file.content for file in CATALOG[name].files if file.content):
+        actual = hashlib.new(content.checksum.algorithm, data).hexdigest()
+        if actual != content.checksum.digest:
+            raise DataFormatError(
+                f"{content.member} in {path} must have {content.checksum}; it has {actual}. Download it again."
+            )
+
+
+def _split(rows: Rows, seed: int) -> tuple[Rows, Rows]:
+    X, y = rows
+    # Rounded up, as it was when results were published.
+    kept, held = hold_out(y, math.ceil(HOLDOUT_FRACTION * len(y)), seed)
+    return (X[kept], y[kept]), (X[held], y[held])
+
+
+def _check_part(name: str, part: str, X: Any, y: Any, n_classes: int, row_shape: tuple[int, ...]) -> None:
+    """Raise unless labels and rows are as many as were published, and of each class as many where that is known."""
+    publication = CATALOG[name]
+    if y.ndim != 1 or not np.isin(y, np.arange(n_classes)).all():
+        raise DataFormatError(
+            f"{name} must have one of {n_classes} classes per row; the {part} part has the labels "
+            f"{_shorten(np.unique(y))} in an array of shape {y.shape}."
+        )
+    rows = publication.rows[part]
+    if len(y) != rows:
+        raise DataFormatError(
+            f"the {part} part of {name} has {rows:,} rows; these files have {len(y):,}. They are cut short or are "
+            f"other data: see {publication.page}."
+        )
+    expected = publication.class_counts.get(part)
+    counts = tuple(np.bincount(y.astype(np.int64), minlength=n_classes).tolist())
+    if expected is not None and counts != expected:
+        raise DataFormatError(
+            f"the classes in the {part} part of {name} have {_shorten(expected)} rows; in these files they have "
+            f"{_shorten(counts)}. They are other data: MNIST and Fashion-MNIST, for example, have files of the same "
+            f"names, so keep each in a folder of its own ({name}/)."
+        )
+    if X.shape != (len(y), *row_shape):
+        raise DataFormatError(
+            f"the {part} part of {name} must be of shape {(len(y), *row_shape)} for {len(y):,} labels; got {X.shape}."
+        )
+
+
+def _shorten(values: Any) -> str:
+    values = np.asarray(values).tolist()
+    return ", ".join(map(str, values[:10])) + (", …" if len(values) > 10 else "")
+
 
 DIGITS = tuple(map(str, range(10)))
 
@@ -152,17 +270,15 @@ def _read_connect4(path: Path) -> list[npt.NDArray[Any]]:
     data = read_bytes(path, member="connect-4.data")
     if path.suffix == ".zip":
         check_content("connect4", data, path)  # the archive itself has no checksum that is known
-    text = data.decode("latin-1")
-    rows = [line.split(",") for line in text.splitlines() if line.strip()]
-    numbers = {word: number for words in (CELL_STATES, CONNECT4_CLASSES) for number, word in enumerate(words)}
-    for at, row in enumerate(rows):
+    rows = [line.split(",") for line in data.decode("latin-1").splitlines() if line.strip()]
+    for number, row in enumerate(rows, 1):
         if len(row) != N_CELLS + 1 or not set(row[:-1]) <= set(CELL_STATES) or row[-1] not in CONNECT4_CLASSES:
             raise DataFormatError(
-                f"a row of {path} must be {N_CELLS} times b, o or x and then win, loss or draw; row {at + 1} is "
+                f"a row of {path} must be {N_CELLS} times b, o or x and then win, loss or draw; row {number} is "
                 f"{','.join(row)[:100]!r}."
             )
-    table = np.array([[numbers[word] for word in row] for row in rows], dtype=np.int8).reshape(-1, N_CELLS + 1)
-    return [table[:, :-1], table[:, -1]]
+    table = np.array(rows, dtype=str).reshape(-1, N_CELLS + 1)
+    return [np.searchsorted(CELL_STATES, table[:, :-1]), np.searchsorted(CONNECT4_CLASSES, table[:, -1])]
 
 
 def load_sensit(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
@@ -200,46 +316,37 @@ def _load_libsvm(
     """Load LIBSVM files, whose labels are consecutive integers; the first is class 0."""
     parts = {}
     for part, path in zip(CATALOG[name].rows, locate(name, data_home).paths, strict=True):
-        X, y = read_libsvm(path, n_features)
+        X, y = read_libsvm_file(path, n_features)
         parts[part] = (X, y - int(labels[0]))
     return split_parts(name, parts, labels, (n_features,), seed)
 
 
-def read_libsvm(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+def read_libsvm_file(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     r"""Read dense rows and their labels from a LIBSVM file, plain or .bz2.
+
+    The publisher's Protein files write ``63: .50``, with a space that scikit-learn does not accept.
 
     Examples
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "rows"
     >>> _ = path.write_bytes(b"2   1: .50   3:1.00 \n")
-    >>> read_libsvm(path, 3)
+    >>> read_libsvm_file(path, 3)
     (array([[0.5, 0. , 1. ]], dtype=float32), array([2]))
     """
-    text = io.BytesIO(read_bytes(path))
-    blocks, labels = [np.zeros((0, n_features), dtype=np.float32)], list[str]()
+    text = re.sub(rb"[ \t]*:[ \t]+", b":", read_bytes(path))
     with reading(path, DataFormatError, "LIBSVM file", DOWNLOAD_AGAIN):
-        for batch in read_libsvm_batches(text):
-            if batch.n_features > n_features:
-                raise ValueError(f"it must have {n_features} features at most, not a feature {batch.n_features:,}")
-            with np.errstate(over="ignore", under="ignore"):  # values beyond float32 become infinite and are refused
-                blocks.append(batch.to_dense(n_features).astype(np.float32))
-            labels += batch.labels
-    X = np.concatenate(blocks)
+        rows, labels = read_libsvm(io.BytesIO(text))
+        if rows.shape[1] > n_features:
+            raise ValueError(f"it must have {n_features} features at most, not a feature {rows.shape[1]:,}")
+        rows.resize(rows.shape[0], n_features)
+        with np.errstate(over="ignore", under="ignore"):  # values beyond float32 become infinite and are refused
+            X = np.asarray(rows.astype(np.float32).toarray())
     if not np.isfinite(X).all():
         raise DataFormatError(f"{path} must hold finite numbers; it does not. Download it again.")
-    numbers = {label: _parse_integer_label(label, path) for label in set(labels)}
-    return X, np.array([numbers[label] for label in labels], dtype=np.int64)
-
-
-def _parse_integer_label(label: str, path: Path) -> int:
-    try:
-        number = int(float(label))
-        if number == float(label) and abs(number) < 2**62:
-            return number
-    except (ValueError, OverflowError):
-        pass
-    raise DataFormatError(f"{path} must have whole numbers as labels; got {label!r}.")
+    if not (labels == np.trunc(labels)).all() or (np.abs(labels) >= 2**53).any():
+        raise DataFormatError(f"{path} must have whole numbers as labels; it has others.")
+    return X, labels.astype(np.int64)
 
 
 ISBI_CLASSES = ("membrane", "cell")
@@ -280,10 +387,9 @@ def load_isbi(data_home: StrPath | None = None) -> Dataset:
 
 ISBI_READERS: dict[str, Callable[[tuple[Path, ...]], list[Stack]]] = {
     "npz": lambda paths: read_compact(paths[0], "X_train", "y_train"),
-    "tif": lambda paths: [read_stack([path], str(path)) for path in paths],
-    "png": lambda paths: [read_stack(find_numbered_files(path), str(path)) for path in paths],
+    "tif": lambda paths: [read_stack(path, str(path)) for path in paths],
     "zip": lambda paths: [
-        read_stack([io.BytesIO(read_bytes(paths[0], name))], f"{name} in {paths[0]}")
+        read_stack(io.BytesIO(read_bytes(paths[0], name)), f"{name} in {paths[0]}")
         for name in ("train-volume.tif", "train-labels.tif")
     ],
 }

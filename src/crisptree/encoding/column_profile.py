@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from crisptree.encoding.column_values import (
     DATE,
+    FORMAT_REMEDY,
     LOCALIZED_NUMBER,
     ZERO_PADDED,
     ColumnValues,
@@ -19,9 +20,7 @@ from crisptree.encoding.column_values import (
     RefusedColumns,
     TableError,
     extract_values,
-    find_unit,
     listed,
-    suggest_format,
 )
 from crisptree.encoding.containers import TableLike
 from crisptree.encoding.preprocessing import MISSING, Column, Preprocessing
@@ -212,7 +211,7 @@ class ColumnProfile:
         if self.localized is not None:
             row, value = self.localized
             in_memory = self.source.kind == "table"
-            how = "Write them so" if in_memory else suggest_format([value, *self.counts], self.source.number_format)
+            how = "Write them so" if in_memory else FORMAT_REMEDY
             problem = f"must hold numbers such as 1234{self.source.number_format.decimal}5; row {row} has {value!r}"
             more = f". {how}. Besides, {bad}. If that {if_missing}" if bad else f". {how}; "
             raise TableError(f"{self.shown} {problem}{more}{if_names}")
@@ -230,9 +229,7 @@ class ColumnProfile:
             padded = self.has_padded_numbers
             what = "hardly any value twice" if rare else f"more than {self.max_categories} different values"
             more = "" if rare else f", or allow so many features with `max_categories={10 * self.max_categories}`"
-            unit = None if self.source.kind == "table" else find_unit(self.counts)
-            flag = f"`numeric={[self.name]}`" if padded else f"`unit={[unit]}`" if unit else ""
-            numbers = f"If these are numbers, say {flag}. " if flag and not self.as_category else ""
+            numbers = f"If these are numbers, say `numeric={[self.name]}`. " if padded else ""
             because = f" (digits that begin with a zero, such as {self.padded!r}, are names)" if padded else ""
             raise TableError(
                 f"{self.shown} is a category{because} with {what}, such as {listed(list(self.counts)[:3])}. {numbers}"

@@ -160,65 +160,7 @@ class NumberFormat:
 DEFAULT_FORMAT = NumberFormat()
 
 
-def hint_format(text: str, current: NumberFormat) -> str:
-    """Return a sentence for a text that is a number in another format, or ""."""
-    return f"{suggest_format([text], current)}." if re.search(LOCALIZED_NUMBER, text) else ""
-
-
-def suggest_format(texts: Iterable[str], current: NumberFormat) -> str:
-    """Suggest parameters with which texts in another than the current format are read as numbers.
-
-    Examples
-    --------
-    >>> suggest_format(["1.234,5 €"], DEFAULT_FORMAT)
-    "Say `decimal=','` `thousands='.'` `unit=['€']`"
-    >>> suggest_format(["1,234"], DEFAULT_FORMAT)
-    "Say `thousands=','` if the mark parts thousands, `decimal=','` if a fraction follows it"
-    """
-    decimals, marks, unclear, units = set[str](), set[str](), set[str](), dict[str, None]()
-    for text in texts:
-        parts = re.fullmatch(rf"[+-]?(\D*?)[+-]?(\d[\d.,'’_{SPACES}]*?)(\D*)", text.strip())
-        if not parts:
-            continue
-        units |= dict.fromkeys(unit for part in (parts[1], parts[3]) if (unit := part.strip()))
-        separators = re.sub(r"\d", "", parts[2])
-        last = separators[-1:]
-        for mark in set(separators[:-1]) | (set(separators) - set(".,")):
-            marks |= {name for name, letters in THOUSANDS.items() if mark in letters}
-        if last in (".", ","):
-            before, after = parts[2].rsplit(last, 1)
-            if last in marks and last in separators[:-1]:
-                continue
-            could_be_thousands = len(separators) == 1 and len(after) == 3 and re.fullmatch(r"[1-9]\d{0,2}", before)
-            (unclear if could_be_thousands else decimals).add(last)
-    unclear -= decimals | marks
-    if decimals and unclear:
-        marks, unclear = marks | unclear, set()
-    unclear.discard(current.decimal)
-    options = [f"`decimal={mark!r}`" for mark in sorted(decimals - {current.decimal})]
-    options += [f"`thousands={mark!r}`" for mark in sorted(marks - {current.thousands or ""})]
-    options += [f"`unit={[unit]}`" for unit in units if unit not in current.units]
-    if len(decimals) > 1 or decimals & marks or len(marks) > 1:
-        return "Write all numbers of the table in one way"
-    if unclear:
-        mark = unclear.pop()
-        also = f"; besides, {' '.join(options)}" if options else ""
-        either = f"`thousands={mark!r}` if the mark parts thousands, `decimal={mark!r}` if a fraction follows it"
-        return f"Say {either}{also}"
-    return f"Say {' '.join(options)}" if options else "Write all numbers of the table in one way"
-
-
-def find_unit(texts: Iterable[str]) -> str | None:
-    """Return the unit that follows the number in every text, or None.
-
-    Examples
-    --------
-    >>> find_unit(["5 kg", "12.5 kg"]), find_unit(["5 kg", "5 m"]), find_unit(["red"])
-    ('kg', None, None)
-    """
-    parts = [re.fullmatch(r"[+-]?\d[\d.,]*\s*([^\d\s][^\d]*)", text) for text in texts]
-    units = {part[1] if part else None for part in parts}
-    return units.pop() if len(units) == 1 else None
+FORMAT_REMEDY = "Say how numbers are written, for example with `decimal=','` `thousands='.'` `unit=['€']`"
 
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"

@@ -101,7 +101,7 @@ def materialize(X: Any, name: str = "X") -> Any:
     """Return X as a container in memory that NumPy, scikit-learn or ``as_table`` can take.
 
     Arrays, lists, sparse matrices, frames of pandas and polars and tables of pyarrow are returned as they are. Other
-    tables that offer ``__arrow_c_stream__`` or ``__dataframe__`` become tables of pyarrow.
+    tables that offer ``__arrow_c_stream__`` become tables of pyarrow.
 
     Raises
     ------
@@ -116,22 +116,19 @@ def materialize(X: Any, name: str = "X") -> Any:
         return X
     is_array = hasattr(X, "__array__")
     if hasattr(X, "__arrow_c_stream__") and (not is_array or hasattr(X, "columns")):  # others are Series
-        return _pyarrow_for(X, name).table(X)
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise ImportError(
+                f"{name} must be an array, or a frame of pandas or polars, where pyarrow is not installed; got "
+                f"{_described(X)}. Install it with: pip install 'crisptree[tables]'"
+            ) from error
+        return pyarrow.table(X)
     if is_array or hasattr(X, "toarray"):
         return X
-    if hasattr(X, "__dataframe__"):
-        _pyarrow_for(X, name)
-        from pyarrow.interchange import from_dataframe
-
-        return from_dataframe(X)
     loader = next((method for method in LOADERS if hasattr(type(X), method)), None)
     if loader is not None:
         raise _not_in_memory(X, name, loader)
-    if isinstance(X, dict) and X and all(hasattr(type(part), "column_names") for part in X.values()):
-        raise TableError(
-            f"{name} must be one table; got {_described(X)}, which holds {len(X)}. Choose one, such as "
-            f"{name}[{next(iter(X))!r}]."
-        )
     if X is not None and not np.isscalar(X) and not hasattr(type(X), "__len__"):
         raise TypeError(
             f"{name} must be an array, a list, a sparse matrix or a table; got {_described(X)}, which is none of them."
@@ -181,17 +178,6 @@ def _not_in_memory(X: Any, name: str, loader: str) -> TableError:
 def _described(X: Any) -> str:
     """Name the type and its package, since many have a DataFrame or a Dataset."""
     return f"a {type(X).__name__} of {type(X).__module__.split('.')[0]}"
-
-
-def _pyarrow_for(X: Any, name: str) -> Any:
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise ImportError(
-            f"{name} must be an array, or a frame of pandas or polars, where pyarrow is not installed; got "
-            f"{_described(X)}. Install it with: pip install 'crisptree[tables]'"
-        ) from error
-    return pyarrow
 
 
 def as_table(X: Any) -> Table:

@@ -7,6 +7,7 @@ its own says so. A category becomes one feature per value seen in training. Noth
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,13 +22,14 @@ import numpy.typing as npt
 from crisptree import limits
 from crisptree.encoding.column_values import (
     DEFAULT_FORMAT,
+    FORMAT_REMEDY,
+    LOCALIZED_NUMBER,
     ColumnValues,
     NumberFormat,
     RefusedColumns,
     TableError,
     counted,
     extract_values,
-    hint_format,
     listed,
     suggest_name,
 )
@@ -441,10 +443,8 @@ class RowEncoder:
     def _suggest(self, column: Column, value: str) -> str:
         """Say what to do about a text that is no number; ``predict`` has no parameter for missing values."""
         if self.source.kind != "table":
-            return (
-                hint_format(value, self.source.number_format)
-                or f"If that means a missing value, say `missing={[value]}`."
-            )
+            is_localized = re.search(LOCALIZED_NUMBER, value)
+            return f"{FORMAT_REMEDY}." if is_localized else f"If that means a missing value, say `missing={[value]}`."
         can_be_missing = column.missing or self.fill
         missing = ", or put None in its place if it means a missing value" if can_be_missing else ""
         return f"Correct it{missing}, or leave the row out."

@@ -6,17 +6,14 @@ value of a text file is read as text; what it means is decided in one place, lat
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import csv
-import gzip
 import io
-import lzma
 import math
 import re
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -24,21 +21,12 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from crisptree import limits
-from crisptree.encoding.array_files import (
-    DENSE_VALUES_PER_BATCH,
-    MIN_DENSE_ROWS,
-    LibsvmBatch,
-    read_libsvm_batches,
-    read_npz,
-)
 from crisptree.encoding.column_values import (
     DEFAULT_FORMAT,
-    NUMBER,
     NumberFormat,
     TableError,
     check_unique_names,
@@ -46,9 +34,8 @@ from crisptree.encoding.column_values import (
     suggest_name,
 )
 from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, compute_batch_rows
-from crisptree.files import CHUNK_BYTES, Bounded, checked_size, reading
+from crisptree.files import CHUNK_BYTES, DECOMPRESSORS, Bounded, checked_size, read_libsvm, read_npz, reading
 
-DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LIBSVM_SUFFIXES = (".libsvm", ".svm", ".txt")
 SUFFIXES = (*DELIMITERS, ".parquet", ".npz", *LIBSVM_SUFFIXES)
@@ -61,11 +48,17 @@ BLOCK_BYTES_PER_HEADER_BYTE = 16
 UNSUPPORTED_ENCODINGS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7"}
 """Encodings of names and of programs, in which a comma need not be a comma."""
 
-CONTEXT_BYTES = 12
-"""How many bytes are shown on either side of one that is no text."""
+DENSE_VALUES_PER_BATCH, MIN_DENSE_ROWS = 2**20, 64
+"""How much of a matrix becomes columns at a time; each takes hundreds of bytes beside its values."""
 
-FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
-"""What begins a cell that spreadsheets compute instead of showing it."""
+MAX_UTF8_BYTES = 4
+"""Bytes of a character in UTF-8."""
+
+INVALID_TEXT = re.compile(".{0,12}[\udc80-\udcff\ufffd].{0,12}")
+"""What cannot be decoded, and the characters around it."""
+
+UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
+"""How UTF-16 begins where it is read as UTF-8."""
 
 
 def open_table(
@@ -214,31 +207,16 @@ def _rebatch(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
         yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
-class TextFile(TableFile):
-    """A table in a file of text, plain or compressed; ``encoding`` is None for UTF-8."""
+def _decompress(path: Path, file: IO[bytes]) -> Any:
+    """Return a stream of the file's text, which may not become more than the limits allow."""
+    decompress, size = DECOMPRESSORS.get(path.suffix.lower()), checked_size(path)
+    return file if decompress is None else io.BufferedReader(Bounded(decompress(file), size), CHUNK_BYTES)
+
+
+class DelimitedFile(TableFile):
+    """A text file, plain or compressed, with a header and a value per column in every line."""
 
     raw: IO[bytes] | None = None
-    encoding: str | None = None
-
-    @contextmanager
-    def opened(self) -> Iterator[Any]:
-        """Open the text as decompressed UTF-8 bytes, which may not become more than the limits allow."""
-        decompress, size = DECOMPRESSORS.get(self.path.suffix.lower()), checked_size(self.path)
-        try:
-            with self.path.open("rb") as self.raw:
-                text: Any = self.raw
-                if decompress is not None:
-                    text = io.BufferedReader(Bounded(decompress(self.raw), size), CHUNK_BYTES)
-                yield text if self.encoding is None else io.BufferedReader(Utf8Stream(text, self.encoding), CHUNK_BYTES)
-        finally:
-            self.raw = None
-
-    def fraction_read(self) -> float | None:
-        return min(1.0, self.raw.tell() / max(1, self.path.stat().st_size)) if self.raw else None
-
-
-class DelimitedFile(TextFile):
-    """A text file with a header and a value per column in every line."""
 
     def __init__(self, path: Path, delimiter: str, encoding: str | None = None) -> None:
         self.path, self.delimiter = path, delimiter
@@ -246,9 +224,8 @@ class DelimitedFile(TextFile):
         try:
             with self.opened() as file:
                 names = _read_header(file, path, delimiter)
-        except UnicodeDecodeError:
-            self._raise_encoding_error()
-            raise
+        except UnicodeError as error:
+            raise TableError(f"{path} {self._explain_encoding()}") from error
         others = [other for other in ";,\t|" if other in names[0]]
         if len(names) == 1 and others:
             raise TableError(
@@ -259,6 +236,21 @@ class DelimitedFile(TextFile):
         self.block_bytes = max(CSV_BLOCK_BYTES, BLOCK_BYTES_PER_HEADER_BYTE * header_bytes)
         super().__init__(path, names)
 
+    @contextmanager
+    def opened(self, *, transcode: bool = True) -> Iterator[Any]:
+        """Open the text as decompressed bytes, by default in UTF-8."""
+        try:
+            with self.path.open("rb") as self.raw:
+                text = _decompress(self.path, self.raw)
+                if transcode and self.encoding is not None:
+                    text = io.BufferedReader(Utf8Stream(text, self.encoding), CHUNK_BYTES)
+                yield text
+        finally:
+            self.raw = None
+
+    def fraction_read(self) -> float | None:
+        return min(1.0, self.raw.tell() / max(1, self.path.stat().st_size)) if self.raw else None
+
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         read = arrow_csv.ReadOptions(block_size=self.block_bytes, use_threads=False)
         several = len(self.names) > 1  # in a table of one column an empty line is a missing value, not nothing
@@ -268,17 +260,31 @@ class DelimitedFile(TextFile):
         try:
             with self.opened() as file:
                 yield from arrow_csv.open_csv(file, read, parse, convert)
-        except pa.ArrowInvalid as error:
-            if "UTF8" in str(error):
-                self._raise_encoding_error()
-            raise TableError(f"{self.path} {_explain_csv_error(str(error))}") from error
+        except (pa.ArrowInvalid, UnicodeError) as error:
+            is_encoding = isinstance(error, UnicodeError) or "UTF8" in str(error)
+            reason = self._explain_encoding() if is_encoding else _explain_csv_error(str(error))
+            raise TableError(f"{self.path} {reason}") from error
 
-    def _raise_encoding_error(self) -> None:
-        """Raise the error that names the line; Arrow names none, and most tables need not be decoded twice."""
-        with self.opened() as file:
-            text = Utf8Stream(file, "utf-8")
-            while text.read(CSV_BLOCK_BYTES):
-                pass
+    def _explain_encoding(self) -> str:
+        """Name the first line that is not text in the encoding; Arrow names none."""
+        encoding, n_lines = self.encoding or "utf-8", 1
+        with self.opened(transcode=False) as file:
+            text = io.TextIOWrapper(
+                file, encoding, errors="replace" if self.encoding else "surrogateescape", newline="\n"
+            )
+            while line := text.readline(CSV_BLOCK_BYTES):
+                if bad := INVALID_TEXT.search(line):
+                    break
+                n_lines += line.endswith("\n")
+        problem = f"line {n_lines} must be text in {self.encoding or 'UTF-8'}; it is not"
+        if self.encoding is not None or not bad:
+            return f"{problem}. Name the encoding that the file was saved in, for example with `encoding='utf-8'`."
+        if line.startswith(UTF16_MARKS):
+            return "must be text in UTF-8; it begins as text in utf-16 does. Say `encoding='utf-16'`."
+        shown = bad[0].encode("utf-8", "surrogateescape").decode("cp1252", "replace")
+        return (
+            f"{problem}. If {shown!r} is what it should say there, say `encoding='cp1252'`; or save the file as UTF-8."
+        )
 
 
 def _read_header(file: Any, path: Path, delimiter: str) -> list[str]:
@@ -330,44 +336,18 @@ def resolve_encoding(name: str) -> str:
 
 
 class Utf8Stream(io.RawIOBase):
-    """Transcode a stream of bytes in some encoding to UTF-8; invalid text is refused with its line."""
+    """Transcode a stream of bytes in some encoding to UTF-8."""
 
     def __init__(self, stream: Any, encoding: str) -> None:
-        self.stream, self.encoding = stream, encoding
-        self.decoder = codecs.getincrementaldecoder(encoding)()
-        self.waiting, self.n_lines, self.ended = memoryview(b""), 0, False
+        self.text = io.TextIOWrapper(stream, encoding, newline="")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while not self.waiting and not self.ended:
-            data = self.stream.read(min(len(buffer), CHUNK_BYTES))
-            self.ended = not data
-            try:
-                text = self.decoder.decode(data, final=self.ended)
-                self.waiting = memoryview(text.encode())
-            except UnicodeError as error:
-                raise TableError(self._explain(error, data)) from error
-            self.n_lines += text.count("\n")
-        n_bytes = min(len(buffer), len(self.waiting))
-        buffer[:n_bytes], self.waiting = self.waiting[:n_bytes], self.waiting[n_bytes:]
-        return n_bytes
-
-    def _explain(self, error: UnicodeError, data: bytes) -> str:
-        name = "UTF-8" if self.encoding == "utf-8" else self.encoding
-        data, start = (error.object, error.start) if isinstance(error, UnicodeDecodeError) else (data, 0)
-        line = self.n_lines + data[:start].decode(self.encoding, "replace").count("\n") + 1
-        problem = f"line {line} must be text in {name}; it is not"
-        if name != "UTF-8":
-            return f"{problem}. Name the encoding that the file was saved in, for example with `encoding='utf-8'`."
-        if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return "must be text in UTF-8; it begins as text in utf-16 does. Say `encoding='utf-16'`."
-        around = data[max(0, start - CONTEXT_BYTES) : start + CONTEXT_BYTES].splitlines()
-        shown = next(part for part in around if data[start : start + 1] in part).decode("cp1252", "replace")
-        return (
-            f"{problem}. If {shown!r} is what it should say there, say `encoding='cp1252'`; or save the file as UTF-8."
-        )
+        data = self.text.read(max(1, len(buffer) // MAX_UTF8_BYTES)).encode()
+        buffer[: len(data)] = data
+        return len(data)
 
 
 class ParquetFile(TableFile):
@@ -392,7 +372,30 @@ class ParquetFile(TableFile):
         return self.n_read / max(1, self.n_rows)
 
 
-class NpzFile(TableFile):
+class MatrixFile(TableFile):
+    """A matrix, dense or sparse, whose columns have no names, and ``single``: arrays of a value per row, by name."""
+
+    def __init__(self, path: Path, X: Any, single: dict[str, npt.NDArray[Any]]) -> None:
+        self.X, self.single, self.matrix = X, single, X.shape[1]
+        self.target = "y" if "y" in single else None
+        super().__init__(path, [*(f"x{number}" for number in range(self.matrix)), *single])
+
+    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        indices = {name: index for index, name in enumerate(self.names[: self.matrix])}
+        step = max(MIN_DENSE_ROWS, DENSE_VALUES_PER_BATCH // max(1, self.matrix))
+        n_rows = self.X.shape[0]
+        for start in range(0, n_rows, step):
+            rows = slice(start, min(start + step, n_rows))
+            X = self.X[rows]
+            X = X.toarray(order="F") if hasattr(X, "toarray") else X
+            parts = [X[:, indices[name]] if name in indices else self.single[name][rows] for name in columns]
+            yield pa.RecordBatch.from_arrays([pa.array(np.ascontiguousarray(part)) for part in parts], names=columns)
+
+    def fraction_read(self) -> float | None:
+        return self.n_read / max(1, self.X.shape[0])
+
+
+class NpzFile(MatrixFile):
     """A .npz with a matrix X (or the only array of two or more dimensions) and arrays with a value per row, such as y.
 
     A .npz is read whole: its arrays lie one after the other, not row by row.
@@ -402,24 +405,13 @@ class NpzFile(TableFile):
         self.arrays = read_npz(path)
         X = _find_matrix(self.arrays, path)
         check_columns(math.prod(X.shape[1:]))
-        self.X = X.reshape(len(X), math.prod(X.shape[1:]))
-        self.single = {
+        self.image_shape = X.shape[1:] if X.ndim > 2 else None
+        single = {
             name: array
             for name, array in self.arrays.items()
             if array.ndim == 1 and len(array) == len(X) and array.dtype.kind in "biufU"
         }
-        self.matrix = self.X.shape[1]
-        self.target = "y" if "y" in self.single else None
-        self.image_shape = X.shape[1:] if X.ndim > 2 else None
-        super().__init__(path, [*(f"x{number}" for number in range(self.matrix)), *self.single])
-
-    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        indices = {name: index for index, name in enumerate(self.names[: self.matrix])}
-        step = max(MIN_DENSE_ROWS, DENSE_VALUES_PER_BATCH // max(1, len(columns)))
-        for start in range(0, len(self.X), step):
-            rows = slice(start, start + step)
-            parts = [self.X[rows, indices[name]] if name in indices else self.single[name][rows] for name in columns]
-            yield pa.RecordBatch.from_arrays([pa.array(np.ascontiguousarray(part)) for part in parts], names=columns)
+        super().__init__(path, X.reshape(len(X), math.prod(X.shape[1:])), single)
 
     def column(self, name: str, option: str) -> str:
         if name in self.arrays and name not in self.names:
@@ -429,9 +421,6 @@ class NpzFile(TableFile):
                 f"{len(self.X):,} rows; it has the shape {array.shape} and the type {array.dtype}."
             )
         return super().column(name, option)
-
-    def fraction_read(self) -> float | None:
-        return self.n_read / max(1, len(self.X))
 
 
 def _find_matrix(arrays: dict[str, npt.NDArray[Any]], path: Path) -> npt.NDArray[Any]:
@@ -445,166 +434,76 @@ def _find_matrix(arrays: dict[str, npt.NDArray[Any]], path: Path) -> npt.NDArray
     )
 
 
-class LibsvmFile(TextFile):
-    """Lines of a label and ``index:value`` pairs, indices from 1, zeros left out; plain or compressed."""
+class LibsvmFile(MatrixFile):
+    """Lines of a label and ``index:value`` pairs, plain or compressed, read whole as a sparse matrix."""
 
     def __init__(self, path: Path, n_features: int | None) -> None:
-        self.path, self.size = path, checked_size(path)
-        if n_features is None:
-            n_features = self._count_features()
-            if n_features == 0:
-                raise TableError(f"{path} must hold lines such as '1 3:0.5 7:1'; it has no features.")
-        self.matrix, self.target = n_features, "y"
-        super().__init__(path, [*(f"x{number}" for number in range(n_features)), "y"])
-
-    def _count_features(self) -> int:
-        """Return the largest index, as long as rows of so many columns are no more than the file may become."""
-        n_rows = n_features = 0
-        for batch in self._sparse_batches():
-            n_rows, n_features = n_rows + len(batch.labels), max(n_features, batch.n_features)
-            check_columns(n_features)
-            claims = f"stands for {n_rows:,} rows × {n_features:,} columns"
-            limits.current().check_unpacked(4 * n_rows * n_features, self.size, claims)
-        return n_features
-
-    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        for batch in self._sparse_batches():
-            if batch.n_features > self.matrix:
-                wide = f"it has a feature {batch.n_features}"
-                raise TableError(f"{self.path} must have {self.matrix} features at most, as in training; {wide}.")
-            for part in batch.split(self.matrix):
-                rows = np.asfortranarray(part.to_dense(self.matrix))
-                arrays = [pa.array(part.labels if name == "y" else rows[:, int(name[1:])]) for name in columns]
-                yield pa.RecordBatch.from_arrays(arrays, names=columns)
-
-    def _sparse_batches(self) -> Iterator[LibsvmBatch]:
-        try:
-            with self.opened() as file:
-                yield from read_libsvm_batches(file)
-        except (TableError, limits.LimitError):
-            raise
-        except ValueError as error:
-            raise TableError(f"{self.path} {error}") from error
+        with path.open("rb") as file:
+            try:
+                X, y = read_libsvm(_decompress(path, file))
+            except limits.LimitError:
+                raise
+            except ValueError as error:
+                raise TableError(f"{path} {error}") from error
+        n_rows, width = X.shape[0], int(X.indices.max(initial=-1)) + 1
+        check_columns(width)
+        if n_features is None and width == 0:
+            raise TableError(f"{path} must hold lines such as '1 3:0.5 7:1'; it has no features.")
+        if n_features is not None and width > n_features:
+            raise TableError(
+                f"{path} must have {n_features} features at most, as in training; it has a feature {width}."
+            )
+        X.resize(n_rows, n_features or width)
+        claims = f"stands for {n_rows:,} rows × {X.shape[1]:,} columns"
+        limits.current().check_unpacked(4 * n_rows * X.shape[1], checked_size(path), claims)
+        super().__init__(path, X, {"y": y})
 
 
-Columns = dict[str, Any]
+OUTPUT_SUFFIXES = (*DELIMITERS, ".parquet", ".npz")
 
 
-class TableWriter(ABC):
+class TableWriter:
     """Write batches of a table, all with the same columns; ``close`` ends the file but leaves the handle open.
 
-    With ``guard``, text that a spreadsheet would take for a formula gets an apostrophe before it, in files of text.
+    The format is that of a suffix among ``OUTPUT_SUFFIXES``. The first batch defines the columns; in Parquet every
+    batch is a row group, and the arrays of a .npz are all kept in memory.
     """
 
-    def __init__(self, file: BinaryIO, guard: bool = False) -> None:
-        self.file, self.guard = file, guard
+    def __init__(self, file: BinaryIO, suffix: str) -> None:
+        self.file, self.suffix = file, suffix
+        self.writer: Any = None
+        self.batches: list[dict[str, npt.NDArray[Any]]] = []
 
-    @abstractmethod
-    def write(self, columns: Columns) -> None:
+    def write(self, columns: dict[str, Any]) -> None:
         """Add rows: NumPy or pyarrow arrays of one length by the names of the columns."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Write what is still to be written."""
-
-
-class ParquetWriter(TableWriter):
-    """Write Parquet, one row group per batch; the first batch defines the columns."""
-
-    writer: Any = None
-
-    def create_writer(self, schema: pa.Schema) -> Any:
-        """Create the writer of pyarrow."""
-        return pq.ParquetWriter(self.file, schema)
-
-    def write(self, columns: Columns) -> None:
-        table = pa.table({name: as_arrow(values) for name, values in columns.items()})
-        if self.writer is None:
-            self.writer = self.create_writer(table.schema)
+        for name, values in columns.items():
+            if self.suffix != ".parquet" and isinstance(values, pa.Array) and pa.types.is_nested(values.type):
+                raise TableError(
+                    f"column {name!r} holds values of type {values.type}, which only a .parquet can keep. Write one, "
+                    "or do without this column."
+                )
+        if self.suffix == ".npz":
+            self.batches.append({name: _to_array(values) for name, values in columns.items()})
+            return
+        table = pa.table(columns)
+        if self.writer is None and self.suffix == ".parquet":
+            self.writer = pq.ParquetWriter(self.file, table.schema)
+        elif self.writer is None:
+            options = arrow_csv.WriteOptions(delimiter=DELIMITERS[self.suffix])
+            self.writer = arrow_csv.CSVWriter(self.file, table.schema, write_options=options)
         self.writer.write_table(table)
 
     def close(self) -> None:
+        """Write what is still to be written."""
         if self.writer is not None:
             self.writer.close()
-
-
-class DelimitedWriter(ParquetWriter):
-    """Write text with a header."""
-
-    delimiter = ","
-
-    def create_writer(self, schema: pa.Schema) -> Any:
-        return arrow_csv.CSVWriter(self.file, schema, write_options=arrow_csv.WriteOptions(delimiter=self.delimiter))
-
-    def write(self, columns: Columns) -> None:
-        _check_flat(columns)
-        if self.guard:
-            columns = {_guard_text(name): _guard_values(values) for name, values in columns.items()}
-        super().write(columns)
-
-
-class TabWriter(DelimitedWriter):
-    """Write text with tabs."""
-
-    delimiter = "\t"
-
-
-class NpzWriter(TableWriter):
-    """Write arrays by name; they are all kept in memory."""
-
-    def __init__(self, file: BinaryIO, guard: bool = False) -> None:
-        super().__init__(file, guard)
-        self.batches: list[dict[str, npt.NDArray[Any]]] = []
-
-    def write(self, columns: Columns) -> None:
-        _check_flat(columns)
-        self.batches.append({name: _to_array(values) for name, values in columns.items()})
-
-    def close(self) -> None:
+        if self.suffix != ".npz":
+            return
         with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
             for name in self.batches[0]:
                 # With a fixed date, so that the same columns give the same bytes.
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.concatenate([batch[name] for batch in self.batches]))
-
-
-WRITERS: dict[str, type[TableWriter]] = {
-    ".csv": DelimitedWriter,
-    ".tsv": TabWriter,
-    ".parquet": ParquetWriter,
-    ".npz": NpzWriter,
-}
-
-
-def as_arrow(values: Any) -> pa.Array:
-    """Convert a NumPy array; arrays of pyarrow are returned as they are."""
-    return values if isinstance(values, pa.Array) else pa.array(values)
-
-
-def _guard_text(text: str) -> str:
-    return "'" + text if text.startswith(FORMULA_PREFIXES) else text
-
-
-def _guard_values(values: Any) -> Any:
-    """Put an apostrophe before text that begins like a formula; numbers are none, even where a sign begins them."""
-    array = as_arrow(values)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-        return array
-    begins = pc.match_substring_regex(array, f"^[{re.escape(''.join(FORMULA_PREFIXES))}]")
-    runs = pc.and_(begins, pc.invert(pc.match_substring_regex(array, NUMBER)))
-    return pc.if_else(runs, pc.binary_join_element_wise("'", array, ""), array)
-
-
-def _check_flat(columns: Columns) -> None:
-    """Check that every field is one plain value, as text and arrays need it."""
-    for name, values in columns.items():
-        if isinstance(values, pa.Array) and pa.types.is_nested(values.type):
-            raise TableError(
-                f"column {name!r} holds values of type {values.type}, which only a .parquet can keep. Write one, or do "
-                "without this column."
-            )
 
 
 def _to_array(values: Any) -> npt.NDArray[Any]:

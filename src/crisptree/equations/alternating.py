@@ -19,5 +19,5 @@ HARD_STEEPNESS = 1000.0
 
 def hard_responsibilities(scores: Tensor, structure: TreeStructure) -> Tensor:
     """1(ℓ = ℓ(x_n)) = lim_{γ→∞} μ_ℓ(x_n): one for the leaf that the sample reaches.  (n, n_leaves)"""
-    turns = torch.where(goes_right(scores), 1.0, -1.0).to(scores.dtype)
-    return log_path_probabilities(turns, structure, HARD_STEEPNESS).exp()
+    signs = torch.where(goes_right(scores), 1.0, -1.0).to(scores.dtype)
+    return log_path_probabilities(signs, structure, HARD_STEEPNESS).exp()

@@ -78,6 +78,13 @@ ROOT_SHARE = 2e-3
 feature that varies, and the same whatever unit weights have."""
 
 
+def root_strengths(structure: TreeStructure, q: int, total: float, penalty: float) -> Doubles:
+    """Penalties of the root's weights: next to nothing above splits; λ of a single leaf, a ridge model.  (q,)"""
+    strengths = np.full(q, ROOT_SHARE * total if structure.n_splits else penalty)
+    strengths[-1] = 1e-9 * total
+    return strengths
+
+
 class TreeRidge:
     """The least of Σ_ℓ ½ tr θ_ℓᵀ G_ℓ θ_ℓ − tr θ_ℓᵀ M_ℓ + λ/2 Σ_i ‖θ_i − θ_parent(i)‖² over the sums θ of all nodes.
 
@@ -110,9 +117,7 @@ class TreeRidge:
                 self.nodes[child] = _Node.of(_Gram.sum(below.pop(child)), penalty)
                 below[split].append(self.nodes[child].handed)
         gram = _Gram.sum(below[0]).dense()
-        own = np.full(len(gram), ROOT_SHARE * total)
-        own[-1] = 1e-9 * total
-        self.root = gram + np.diag(own)
+        self.root = gram + np.diag(root_strengths(structure, len(gram), total, penalty))
 
     def sums(self, moments: Doubles) -> Doubles:
         """θ of all nodes.  (n_leaves, q, n_outputs) → (n_nodes, q, n_outputs)"""

@@ -71,7 +71,7 @@ def grid_laplacian(image_shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
     across = (numbers[:, :-1].ravel(), numbers[:, 1:].ravel())
     laplacian = np.zeros((numbers.size, numbers.size))
     for a, b in (down, across):
-        for here, there in ((a, b), (b, a)):
-            laplacian[here, there] = -1.0
-            np.add.at(laplacian, (here, here), 1.0)
+        for one, other in ((a, b), (b, a)):
+            laplacian[one, other] = -1.0
+            np.add.at(laplacian, (one, one), 1.0)
     return laplacian

@@ -1,1 +1,1 @@
-"""The scikit-learn coat: it stores, checks and orders the steps. No mathematics in here."""
+"""The scikit-learn interface. No mathematics."""

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
-from crisptree.estimators.row_estimator import RowEstimator
+from crisptree.estimators.base import RowEstimator
 from crisptree.parameters.estimators import ClassifierParameters, check_argument
 from crisptree.pipeline.distillation import label_by_classifier, make_copies
 from crisptree.targets.base import label_type
@@ -226,13 +225,9 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, RowEsti
         steepness : float, default=None
             γ of the splits; None is that of the end of training.
         """
-        check_is_fitted(self)
-        rows = self.check_rows(X)
-        if steepness is not None:
-            check_argument("steepness", steepness)
         from crisptree.pipeline.trees import soft_probabilities
 
-        return soft_probabilities(self.tree_, rows, steepness)
+        return soft_probabilities(*self._soft_input(X, steepness))
 
 
 def _unique(classes: ArrayLike) -> npt.NDArray[Any]:

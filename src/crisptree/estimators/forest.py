@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from operator import index
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
@@ -15,30 +16,24 @@ from scipy.special import ndtri
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.data.validation import resolve_columns, split_encoded
+from crisptree.data.validation import split_encoded
 from crisptree.distributed import check_single_process
-from crisptree.estimators.base import Estimator, is_plain, set_row_tags
+from crisptree.estimators.base import Estimator, RowEstimator, is_plain, set_row_tags, visited_nodes
 from crisptree.estimators.classifier import CrispTreeClassifier, ProbabilisticClassifier
 from crisptree.estimators.loading import ESTIMATOR, MEMBER, ReadTrees
 from crisptree.estimators.regressor import CrispTreeRegressor, Doubles, GaussianRegressor, check_reference_rows
-from crisptree.estimators.row_estimator import RowEstimator, visited_nodes
 from crisptree.inference import CrispTree
 from crisptree.inference.flat_tree import CrispForest
 from crisptree.inference.quantiles import forest_quantiles
-from crisptree.parameters.estimators import MAX_TREES, ForestClassifierParameters, ForestRegressorParameters
-from crisptree.parameters.training import Parameter
+from crisptree.parameters.estimators import (
+    MAX_TREES,
+    BaggingParameters,
+    ForestClassifierParameters,
+    ForestRegressorParameters,
+)
 from crisptree.persistence.model_file import ModelFile, ModelFileError
 from crisptree.pipeline import validation as checks
-from crisptree.pipeline.bootstrap import (
-    Bagging,
-    check_bags,
-    check_more_trees,
-    check_same_rows,
-    check_tree_number,
-    digest_of,
-)
 from crisptree.pipeline.monitoring import Checkpoints
-from crisptree.pipeline.validation import check_parameters
 from crisptree.selection.parameters import MIXED
 from crisptree.targets.classification import ClassEncoding
 from crisptree.targets.regression import RegressionEncoding, squeeze_outputs
@@ -56,7 +51,7 @@ PROXIMITY_CHUNK = 1024
 """Rows of a matrix of proximities that are computed at a time."""
 
 
-class ForestEstimator(Estimator):
+class ForestEstimator(BaggingParameters, Estimator):
     """Base of the forests; ``ENCODING`` of a subclass is what depends on y."""
 
     MODEL = "forest_"
@@ -74,19 +69,7 @@ class ForestEstimator(Estimator):
     bags_: str
 
     if TYPE_CHECKING:
-        PARAMETERS: ClassVar[dict[str, Parameter]]
-        FIXED: ClassVar[dict[str, Any]]
-        split: Any
-        max_depth: Any
-        categorical_features: Any
-        random_state: Any
-        device: str
-        n_jobs: int | None
-        warm_start: bool
 
-        @classmethod
-        def declared_parameters(cls) -> dict[str, Parameter]: ...
-        def training_parameters(self) -> dict[str, Any]: ...
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
 
     @abstractmethod
@@ -131,49 +114,30 @@ class ForestEstimator(Estimator):
         check_single_process("a forest")
         X, encoded_by = split_encoded(X)
         with self._fitting(encoded_by=encoded_by) as twin:
-            parameters = self.training_parameters()
-            check_parameters(
-                self.declared_parameters(), parameters, is_forest=True, has_validation=eval_set is not None
-            )
-            earlier = getattr(self, "forest_", None) if self.warm_start else None
-            encoding = None
-            if earlier is not None:
-                encoding = self._fitted_encoding(earlier.trees[0])
-                twin.set_input_schema(self.input_schema)
-            data = checks.check_training_data(twin, X, y, sample_weight, encoding, reset=earlier is None)
-            held_out = None
-            if eval_set is not None:
-                held_out = checks.check_validation(twin, eval_set, data.encoding, may_be_soft=True)
-            seed = checks.draw_seed(self.random_state)
-            rows = digest_of(data)
-            if earlier is not None:
-                check_more_trees(
-                    *(parameters, len(earlier), self.n_rows_, len(data.y)),
-                    has_models=any(tree.is_linear for tree in self.forest_),
-                )
-                check_same_rows(getattr(self, "rows_digest_", rows), rows)
-                seed = self.seed_
-            bagging = Bagging.of(parameters, len(data.y), seed, None, are_images=data.image_shape is not None)
-            before = bagging.kind if earlier is None else getattr(self, "bags_", bagging.kind)
-            check_bags(before, bagging, parameters["n_estimators"])
-            from crisptree.pipeline.forests import fit_forest_rows
-            from crisptree.pipeline.trees import device_for
+            from crisptree.pipeline.forests import EarlierForest, fit_forest_array
 
-            parameters = resolve_columns(parameters, twin.input_schema)
-            inputs = data.describe(held_out)
-            inputs |= {"warm_start": [*(earlier or [])], "device": device_for(parameters, data)}
-            with checkpoints.kept(parameters, inputs, seed) as seed:
-                selected = getattr(self, "best_params_", {})
-                trained = fit_forest_rows(parameters, data, held_out, earlier, selected, seed)
-            twin._set_encoding(data.encoding)
-            twin.seed_, twin.n_rows_, twin.rows_digest_, twin.bags_ = seed, len(data.y), rows, bagging.kind
+            earlier = None
+            if self.warm_start and hasattr(self, "forest_"):
+                earlier = EarlierForest(
+                    self.forest_,
+                    self._fitted_encoding(self.forest_.trees[0]),
+                    getattr(self, "best_params_", {}),
+                    seed=self.seed_,
+                    n_rows=self.n_rows_,
+                    digest=getattr(self, "rows_digest_", None),
+                    sampling=getattr(self, "bags_", None),
+                )
+                twin.set_input_schema(self.input_schema)
+            trained = fit_forest_array(twin, (X, y, sample_weight), eval_set, checkpoints, earlier)
+            twin._set_encoding(trained.encoding)
+            twin.seed_, twin.n_rows_, twin.rows_digest_, twin.bags_ = trained[-4:]
             twin.forest_, twin.history_ = CrispForest.of(trained.trees), trained.history
-            twin.best_params_, twin.cv_results_ = trained.chosen, trained.path
-            if parameters["early_stopping"]:
+            twin.best_params_, twin.cv_results_ = trained.selected, trained.trials
+            if self.training_parameters()["early_stopping"]:
                 twin.best_iteration_ = np.array(trained.best_iterations)
             if trained.out_of_bag is not None:
                 twin.oob_score_ = trained.out_of_bag.score
-                kept = checks.kept_rows(getattr(self, "class_weight", None), y, sample_weight, len(data.y))
+                kept = checks.kept_rows(getattr(self, "class_weight", None), y, sample_weight, trained.n_rows)
                 twin._set_out_of_bag(trained.out_of_bag, kept)
         return self
 
@@ -635,3 +599,14 @@ class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestE
     def to_tree(self, X: MatrixLike, y: ArrayLike | None = None, **options: Any) -> CrispTreeRegressor:
         """Distill the forest into one tree; see ``CrispForestClassifier.to_tree``."""
         return cast(CrispTreeRegressor, self._distill(CrispTreeRegressor, X, y, options))
+
+
+def check_tree_number(number: Any, n_trees: int) -> int:
+    """Return the index of a tree; negative ones count from the end."""
+    try:
+        return range(n_trees)[index(number)]
+    except (IndexError, TypeError):
+        raise IndexError(
+            f"the number of a tree must be a whole one from 0 to {n_trees - 1}, or from -{n_trees} to -1 counted from "
+            f"the end; got {number!r}."
+        ) from None

@@ -20,8 +20,8 @@ from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.files import reading
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.parameters.estimators import RENAMED, check_argument
-from crisptree.parameters.training import NEVER, Parameter
+from crisptree.parameters.estimators import check_argument
+from crisptree.parameters.training import NEVER, RENAMED, Parameter
 from crisptree.persistence.model_file import (
     ModelFile,
     ModelFileError,

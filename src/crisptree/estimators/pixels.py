@@ -32,16 +32,16 @@ from crisptree.pipeline.pixels import (
     Image,
     Images,
     PixelLabels,
-    PixelNumbers,
     PixelTargets,
+    PixelValues,
     check_images,
     check_new_images,
     check_reach,
     check_window_reach,
     last_stage_input,
     leaf_greys,
-    leaf_numbers,
     n_output_channels,
+    route_pixels,
 )
 from crisptree.pipeline.validation import check_parameters, draw_seed, validation_pair
 from crisptree.targets.classification import ClassEncoding
@@ -80,16 +80,16 @@ class PixelEstimator(PixelParameters, TreeEstimator):
             view = self._view(checked.channels or 1)
             check_reach(checked, view)
             seed = draw_seed(self.random_state)
-            from crisptree.pipeline.images import KnownImages, fit_stages
+            from crisptree.pipeline.images import LabelledImages, fit_stages
 
-            training, held_out = KnownImages(checked.images, pixels), None
+            training, held_out = LabelledImages(checked.images, pixels), None
             if validation is not None:
                 others, values = validation_pair(validation, f"(images, {targets.NOUN})")
                 others = self._normalise(check_images(others, checked.channels))
                 check_reach(others, view)
-                held_out = KnownImages(others.images, targets.read_validation(others, values, pixels.encoding))
+                held_out = LabelledImages(others.images, targets.read_validation(others, values, pixels.encoding))
             data = {f"images and {targets.NOUN}": training, "validation": held_out}
-            with checkpoints.kept(parameters, data, seed) as seed:
+            with checkpoints.keep(parameters, data, seed) as seed:
                 stages = fit_stages(parameters, training, held_out, seed)
             twin._set_encoding(pixels.encoding)
             twin._set_stages(stages, checked.channels)
@@ -150,7 +150,7 @@ class PixelEstimator(PixelParameters, TreeEstimator):
     def _of_leaves(self, images: Any, function: Callable[[Leaves], npt.NDArray[Any]]) -> Any:
         """Map the leaf index of every pixel, in the form of the images."""
         checked = self._check(images)
-        return checked.like_given([function(self._leaves(image)) for image in checked.images])
+        return checked.restore_form([function(self._leaves(image)) for image in checked.images])
 
     def _of_windows(self, images: Any, steepness: float | None, function: SoftPredict) -> Any:
         """Predict the windows around all pixels with the probabilistic tree, in the form of the images."""
@@ -162,7 +162,7 @@ class PixelEstimator(PixelParameters, TreeEstimator):
             windows = Canvas.of([self._seen(image)], self._view(seen_channels(self))).windows()
             values = function(self.tree_, windows, steepness)
             results.append(values.reshape(*image.shape[:2], *values.shape[1:]))
-        return checked.like_given(results)
+        return checked.restore_form(results)
 
     def _labels(self, images: Any, targets: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return predictions and encoded targets of the pixels that have one."""
@@ -200,7 +200,7 @@ class PixelEstimator(PixelParameters, TreeEstimator):
         return last_stage_input([*self.earlier_trees_, self.tree_], image, self.window, tuple(self.scales), self.n_jobs)
 
     def _leaves(self, image: Image) -> Leaves:
-        return leaf_numbers(self.tree_, self._seen(image), self.window, tuple(self.scales), self.n_jobs)
+        return route_pixels(self.tree_, self._seen(image), self.window, tuple(self.scales), self.n_jobs)
 
 
 def seen_channels(model: PixelEstimator) -> int:
@@ -372,8 +372,8 @@ class CrispPixelRegressor(PixelRegressorParameters, PixelEstimator):
         """
         return self._fit_images(images, targets, mask, eval_set, Checkpoints(checkpoint, checkpoint_every, resume))
 
-    def _targets(self) -> PixelNumbers:
-        return PixelNumbers(self.ignore_value)
+    def _targets(self) -> PixelValues:
+        return PixelValues(self.ignore_value)
 
     def predict(self, images: Any) -> Any:
         """Predict the mean of every pixel's leaf, in the form of the images.

@@ -11,14 +11,14 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from crisptree.estimators.row_estimator import RowEstimator
+from crisptree.estimators.base import RowEstimator
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
 from crisptree.parameters.estimators import RegressorParameters, check_argument
 from crisptree.pipeline.distillation import label_by_regressor, make_copies
 from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.targets.base import check_sample_weight, detach
-from crisptree.targets.regression import RegressionEncoding, check_numbers, squeeze_outputs
+from crisptree.targets.regression import RegressionEncoding, check_regression_target, squeeze_outputs
 from crisptree.typing import ArrayLike, MatrixLike
 
 Doubles = npt.NDArray[np.float64]
@@ -195,7 +195,7 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, RowEstimator):
             check_argument(name, value)
         rows = make_copies(self.training_parameters(), teacher, X, copies, noise, sample_weight)
         targets = label_by_regressor(teacher, rows, y, trust)
-        return self._fit_rows(rows.X, targets, rows.weight, eval_set, Checkpoints(), source=rows.source)
+        return self._fit_array((rows.X, targets, rows.weight), eval_set, Checkpoints(), source=rows.source)
 
     def predict(self, X: MatrixLike) -> Doubles:
         """Predict the mean of every row's leaf.  (n, n_features) → (n,), or (n, n_outputs)"""
@@ -249,13 +249,9 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, RowEstimator):
         steepness : float, default=None
             γ of the splits; None is that of the end of training.
         """
-        check_is_fitted(self)
-        rows = self.check_rows(X)
-        if steepness is not None:
-            check_argument("steepness", steepness)
         from crisptree.pipeline.trees import soft_means
 
-        return squeeze_outputs(soft_means(self.tree_, rows, steepness))
+        return squeeze_outputs(soft_means(*self._soft_input(X, steepness)))
 
 
 def check_reference_rows(
@@ -272,7 +268,7 @@ def check_reference_rows(
         raise ValueError(f"`quantiles` must be numbers from 0 to 1; got {quantiles!r}.")
     if not isinstance(among, tuple | list) or len(among) not in (2, 3):
         raise ValueError("`among` must be (X, y) or (X, y, sample_weight), rows with known y.")
-    y, weight = check_numbers(among[1]), among[2] if len(among) == 3 else None
+    y, weight = check_regression_target(among[1]), among[2] if len(among) == 3 else None
     leaves = estimator.apply(among[0])
     check_consistent_length(leaves, y)
     if y.shape[1] != estimator.n_outputs_:

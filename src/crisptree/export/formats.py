@@ -25,8 +25,7 @@ Integers = npt.NDArray[np.int64]
 FEATURES = {
     "oblique": "oblique splits",
     "axis": "axis-aligned splits",
-    "conv": 'split="conv"',
-    "module": "custom modules",
+    "module": "split modules",
     "missing": "missing values",
     "categories": "categories",
     "forest": "forests",
@@ -204,14 +203,8 @@ NO_IMAGES = (
 NO_LINEAR_LEAVES = (
     "its leaves hold constants only. Train with leaf_model='constant', or export to C, ONNX, JavaScript or JSON."
 )
-NO_NETWORKS = "a network of several layers is not a table. Export to ONNX, or train with split='oblique' or 'axis'."
 
-_LINEAR_SPLITS_ONLY = {"conv": NO_MODULES, "module": NO_MODULES, "segmenter": NO_IMAGES}
-_CONV_ONLY = {
-    "module": "split='conv' is the only module that it knows. Export yours with torch.onnx, or train with "
-    "split='oblique'.",
-    "segmenter": NO_IMAGES,
-}
+_LINEAR_SPLITS_ONLY = {"module": NO_MODULES, "segmenter": NO_IMAGES}
 _CONSTANT_LEAVES_ONLY = _LINEAR_SPLITS_ONLY | {"linear": NO_LINEAR_LEAVES}
 _AXIS_SPLITS_ONLY = {
     "oblique": "its splits compare one feature with a threshold. Train with split='axis'."
@@ -221,8 +214,8 @@ _C_OPTIONS = ("name", "integer", "inputs", "max_flash", "max_stack")
 FORMATS = {
     each.name: each
     for each in (
-        ExportFormat("c", "C99", (".h",), "c99", _C_OPTIONS, _LINEAR_SPLITS_ONLY | {"conv": NO_NETWORKS}),
-        ExportFormat("onnx", "ONNX", (".onnx",), "onnx_graph", ("name", "form"), _CONV_ONLY),
+        ExportFormat("c", "C99", (".h",), "c99", _C_OPTIONS, _LINEAR_SPLITS_ONLY),
+        ExportFormat("onnx", "ONNX", (".onnx",), "onnx_graph", ("name", "form"), _LINEAR_SPLITS_ONLY),
         ExportFormat("js", "JavaScript", (".mjs", ".js"), "javascript", (), _LINEAR_SPLITS_ONLY),
         ExportFormat("sql", "SQL", (".sql",), "sql_statement", ("table",), _CONSTANT_LEAVES_ONLY),
         ExportFormat("json", "a JSON document", (".json",), "json_document", takes_estimator=True),

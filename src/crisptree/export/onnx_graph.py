@@ -1,12 +1,12 @@
 """Export to ONNX: a model as a graph of common operators.
 
-Rows enter under the names of their columns, scores lead to leaves in one of three forms, and outputs have the names and
+Rows enter under the names of their columns, scores lead to leaves in one of two forms, and outputs have the names and
 types that skl2onnx gives them, with the leaf beside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from crisptree.export.escaping import make_identifier
 from crisptree.export.formats import EncodedRows, Predictions, find_format
-from crisptree.export.portable import ExportError, Portable, PortableTree, StackedTrees
+from crisptree.export.portable import ExportError, Portable, StackedTrees
 from crisptree.inspection.model_view import InputColumn
 
 OPSET, ML_OPSET = 13, 3
@@ -30,8 +30,7 @@ ROWS = "X"
 RESERVED = ("label", "probabilities", "variable", "leaf")
 """Names of outputs, which no input may have."""
 
-MAX_MATRIX_ENTRIES = 2**24
-"""Of the matrix of paths: 64 MiB."""
+FORMS = ("ensemble", "paths")
 
 ROWS_PER_RUN = 4096
 
@@ -39,7 +38,7 @@ NODE_ATTRIBUTES = ("treeids", "nodeids", "featureids", "modes", "values", "truen
 """Attributes of the ensemble's nodes; "true" is at most zero, our left."""
 
 
-def onnx(model: Any, *, name: str = "model", form: str = "matrix") -> bytes:
+def onnx(model: Any, *, name: str = "model", form: str = "ensemble") -> bytes:
     """Export a fitted model to ONNX; needs the package onnx (``pip install 'crisptree[onnx]'``).
 
     The input is ``X``, rows of float32, or one input for every column where the model encodes tables. Outputs are
@@ -51,10 +50,9 @@ def onnx(model: Any, *, name: str = "model", form: str = "matrix") -> bytes:
         A fitted estimator, or a fitted Pipeline of a ``TableEncoder`` and one.
     name : str, default="model"
         The name of the graph.
-    form : {"matrix", "ensemble", "paths"}, default="matrix"
-        "matrix": all scores by one Gemm, then the leaf by a product with the matrix of paths; core operators only.
+    form : {"ensemble", "paths"}, default="ensemble"
         "ensemble": all scores by one Gemm, then the ensemble of trees of ai.onnx.ml. "paths": level by level, every
-        row evaluates the splits on its own path only; for few rows and many splits.
+        row evaluates the splits on its own path only, by core operators; for few rows and many splits.
 
     Examples
     --------
@@ -70,28 +68,19 @@ def onnx(model: Any, *, name: str = "model", form: str = "matrix") -> bytes:
     return written
 
 
-def render(model: Portable, name: str = "model", form: str = "matrix") -> bytes:
+def render(model: Portable, name: str = "model", form: str = "ensemble") -> bytes:
     """Write the file; see ``export.onnx``."""
     if form not in FORMS:
         raise ExportError(f"`form` must be one of {', '.join(FORMS)}; got {form!r}.")
-    is_conv = model.split == "conv"
-    if is_conv and form == "paths":
-        raise ExportError(
-            "form='paths' gathers the weights of linear splits for every row, which networks do not allow. Use "
-            "form='matrix', which computes the networks of all splits."
-        )
     graph, trees = OnnxGraph(), model.stacked
     rows = _add_inputs(graph, model)
     if form == "paths" and trees.n_splits:
         leaves = _route_by_paths(graph, model, trees, rows)
     else:
-        scores = _conv_scores(graph, model, rows) if is_conv else _linear_scores(graph, trees, rows)
-        leaves = ROUTINGS.get(form, _route_by_matrix)(graph, model, trees, scores)
+        leaves = _route_by_ensemble(graph, model, trees, _linear_scores(graph, trees, rows))
     _add_outputs(graph, model, trees, rows, leaves)
     what = "decision tree" if trees.n_trees == 1 else f"forest of {trees.n_trees} trees"
-    also = "; all networks are computed for every row" if is_conv else ""
-    description = f"{what} of crisptree, {trees.n_leaves} leaves, form {form}{also}"
-    return graph.serialize(make_identifier(name), description)
+    return graph.serialize(make_identifier(name), f"{what} of crisptree, {trees.n_leaves} leaves, form {form}")
 
 
 def run(portable: Portable, written: bytes, rows: EncodedRows) -> Predictions:
@@ -267,47 +256,6 @@ def _one_hot(graph: OnnxGraph, value: str, texts: tuple[str, ...]) -> str:
     return graph.reshape(encoded, -1, len(texts))
 
 
-def _route_by_matrix(graph: OnnxGraph, model: Portable, trees: StackedTrees, scores: str) -> str:
-    """Leaf of each tree by one matrix product, which counts the decisions that agree with the path of each leaf.
-
-    With t = 1 for right and 0 for left, and a matrix that has 1 where the path of a leaf goes right and −1 where it
-    goes left, t · matrix − (number of right turns) is 0 for the leaf reached and below 0 for all others.
-    """
-    n_trees = trees.n_trees
-    n_splits = max(max(tree.structure.n_splits for tree in model.trees), 1)
-    n_leaves = max(tree.n_leaves for tree in model.trees)
-    if n_trees * n_splits * n_leaves > MAX_MATRIX_ENTRIES:
-        raise ExportError(
-            f"the matrix of paths must have at most {MAX_MATRIX_ENTRIES:,} entries; this model's would have "
-            f"{n_trees * n_splits * n_leaves:,}. Use form='ensemble' or form='paths'."
-        )
-    paths = np.zeros((n_trees, n_splits, n_leaves), dtype=np.float32)
-    rights = np.full((n_trees, 1, n_leaves), -2.0 * n_splits, dtype=np.float32)  # leaves that only fill up never win
-    for number, tree in enumerate(model.trees):
-        for leaf in range(tree.n_leaves):
-            path = tree.structure.path(leaf)
-            rights[number, 0, leaf] = -sum(right for _, right in path)
-            for split, right in path:
-                paths[number, split, leaf] = 1.0 if right else -1.0
-    turns = graph.cast(graph.add("Greater", scores, graph.constant(0.0, "float", "zero")), "float")
-    if n_trees == 1:
-        counted = graph.add(
-            "Gemm", turns, graph.constant(paths[0], "float", "paths"), graph.constant(rights[0], "float", "rights")
-        )
-        return graph.add("ArgMax", counted, axis=1, keepdims=1)
-    # Trees of one size, side by side: the scores of every tree are put where it expects them.
-    order = np.zeros((n_trees, n_splits), dtype=np.int64)
-    starts = np.cumsum([0, *(tree.structure.n_splits for tree in model.trees)])
-    for number, tree in enumerate(model.trees):
-        order[number, : tree.structure.n_splits] = starts[number] + np.arange(tree.structure.n_splits)
-    placed = graph.add("Gather", turns, graph.constant(order, "int64", "order"), axis=1)  # (N, trees, splits)
-    by_tree = graph.add("Transpose", placed, perm=[1, 0, 2])
-    counted = graph.add("MatMul", by_tree, graph.constant(paths, "float", "paths"))
-    lowered = graph.add("Add", counted, graph.constant(rights, "float", "rights"))
-    own = graph.add("Transpose", graph.add("ArgMax", lowered, axis=2, keepdims=0), perm=[1, 0])
-    return graph.add("Add", own, graph.constant(trees.first_leaf[None], "int64", "first_leaf"))
-
-
 def _route_by_ensemble(graph: OnnxGraph, model: Portable, trees: StackedTrees, scores: str) -> str:
     """Leaf of each tree by a tree ensemble: scores are its features, with thresholds at zero."""
     nodes: dict[str, list[object]] = {name: [] for name in NODE_ATTRIBUTES}
@@ -440,58 +388,3 @@ def _label_values(classes: tuple[Any, ...]) -> tuple[str, Any]:
     if all(isinstance(label, int) for label in classes):  # booleans too, as 0 and 1
         return "int64", np.array([int(label) for label in classes], dtype=np.int64)
     return "string", np.array([str(label) for label in classes], dtype=object)
-
-
-def _conv_scores(graph: OnnxGraph, model: Portable, rows: str) -> str:
-    """Scores of the convolutional networks of all splits of all trees, computed for every row.  (N, n_splits)"""
-    parts = [_tree_conv_scores(graph, model, tree, rows) for tree in model.trees if tree.structure.n_splits]
-    if not parts:
-        return graph.add("Mul", rows, graph.constant(0.0, "float", "zero"))
-    return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
-
-
-def _tree_conv_scores(graph: OnnxGraph, model: Portable, tree: PortableTree, rows: str) -> str:
-    """Scores of one tree; its splits are groups of channels."""
-    assert tree.scaling is not None
-    assert model.image_shape is not None
-    height, width, channels = (*model.image_shape, 1)[:3]
-    center, factor = (graph.constant(part, "float", "scaling") for part in tree.scaling)
-    scaled = graph.add("Mul", graph.add("Sub", rows, center), factor)
-    image = graph.add("Transpose", graph.reshape(scaled, -1, height, width, channels), perm=[0, 3, 1, 2])
-    n_splits = tree.structure.n_splits
-    # Weights and offsets by the number of their layer in ``splits.conv.ConvNet``, stacked over the splits.
-    layer = {k: tuple(tree.modules[f"layers.{k}.{part}"] for part in ("weight", "bias")) for k in (0, 3, 7, 9)}
-    first = graph.add("Conv", image, *_merged_filters(graph, layer[0]), kernel_shape=[5, 5])
-    first = graph.add("Relu", _pool(graph, first))
-    second = graph.add("Conv", first, *_merged_filters(graph, layer[3]), kernel_shape=[5, 5], group=n_splits)
-    second = graph.add("Relu", _pool(graph, second))
-    flat = graph.reshape(second, 0, n_splits, -1)  # (N, splits, values)
-    by_split = graph.add("Transpose", flat, perm=[1, 0, 2])
-    hidden = graph.add("Relu", _dense(graph, by_split, layer[7]))
-    scores = _dense(graph, hidden, layer[9])  # (splits, N, 1)
-    return graph.reshape(graph.add("Transpose", scores, perm=[1, 0, 2]), 0, n_splits)
-
-
-def _merged_filters(graph: OnnxGraph, layer: tuple[Any, ...]) -> list[str]:
-    """Filters of all splits as those of one convolution."""
-    weight, bias = layer
-    merged = np.reshape(weight, (-1, *weight.shape[2:]))
-    return [graph.constant(merged, "float", "filters"), graph.constant(np.reshape(bias, -1), "float", "offsets")]
-
-
-def _pool(graph: OnnxGraph, image: str) -> str:
-    return graph.add("MaxPool", image, kernel_shape=[2, 2], strides=[2, 2])
-
-
-def _dense(graph: OnnxGraph, values: str, layer: tuple[Any, ...]) -> str:
-    """A linear layer for every split.  (splits, N, values) → (splits, N, outputs)"""
-    weight, bias = layer
-    product = graph.add("MatMul", values, graph.constant(np.swapaxes(weight, 1, 2), "float", "linear"))
-    return graph.add("Add", product, graph.constant(bias[:, None, :], "float", "offsets"))
-
-
-ROUTINGS: dict[str, Callable[[OnnxGraph, Portable, StackedTrees, str], str]] = {
-    "matrix": _route_by_matrix,
-    "ensemble": _route_by_ensemble,
-}
-FORMS = (*ROUTINGS, "paths")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -44,8 +44,6 @@ class PortableTree:
     node_rows: Doubles  # weight of the training rows at every node  (n_nodes,)
     weight: Singles  # hyperplanes on raw features, no rows for modules  (n_splits, n_features)
     bias: Singles
-    modules: Mapping[str, npt.NDArray[Any]]  # parameters of split modules by name, stacked over the splits
-    scaling: tuple[Doubles, Doubles] | None = None  # of modules: their input is (x − center) · factor
     linear: tuple[Doubles, Doubles] | None = None
     node_variances: Doubles | None = None  # variance of a regression at every node  (n_nodes, n_outputs)
 
@@ -60,10 +58,9 @@ class PortableTree:
         if isinstance(tree, FlatTree):
             models, leaves = linear_models(tree), slice(tree.structure.n_splits, None)
             linear = None if models is None else (models[0][leaves], models[1][leaves])
-            return cls(*shared, tree.weight, tree.bias, {}, linear=linear, node_variances=variances)
-        modules: Any = tree
-        none, scaling = np.zeros((0, tree.n_features), np.float32), tree.statistics.scaling
-        return cls(*shared, none, none[:, 0], modules.parameter_arrays(), (scaling.center, scaling.factor))
+            return cls(*shared, tree.weight, tree.bias, linear, variances)
+        none = np.zeros((0, tree.n_features), np.float32)
+        return cls(*shared, none, none[:, 0])
 
     @property
     def n_leaves(self) -> int:
@@ -77,7 +74,7 @@ class PortableTree:
     @property
     def is_axis_aligned(self) -> bool:
         """True if no split uses more than one feature."""
-        return not self.modules and bool((self.n_terms <= 1).all())
+        return bool((self.n_terms <= 1).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,9 +213,7 @@ class Portable:
     named : bool
         Whether columns are found by their names; otherwise by their order.
     split : str
-        "oblique", "axis", "conv" or "module".
-    image_shape : tuple of int or None
-        (height, width[, channels]) where a row is an image.
+        "oblique", "axis" or "module".
     takes_images : bool
         Whether rows are windows of images, as for segmenters and regressors of pixels.
     ranges : FeatureRanges or None
@@ -241,7 +236,6 @@ class Portable:
     missing_texts: tuple[str, ...]
     named: bool
     split: str
-    image_shape: tuple[int, ...] | None = None
     takes_images: bool = False
     ranges: FeatureRanges | None = None
 
@@ -264,7 +258,6 @@ class Portable:
             missing_texts=() if stored is None else tuple(stored.missing),
             named=getattr(estimator, "feature_names_in_", None) is not None if stored is None else bool(stored.named),
             split=_split(view, trees),
-            image_shape=None if estimator.image_shape_ is None else tuple(estimator.image_shape_),
             takes_images=hasattr(estimator, "window"),
             ranges=FeatureRanges.of(view.trees),
         )
@@ -334,8 +327,8 @@ def _check_earlier(view: ModelView, purpose: str) -> None:
 
 
 def _split(view: ModelView, trees: tuple[PortableTree, ...]) -> str:
-    if any(tree.modules for tree in trees):
-        return "conv" if view.split_name == "conv" else "module"
+    if not all(isinstance(tree, FlatTree) for tree in view.trees):
+        return "module"
     return "axis" if all(tree.is_axis_aligned for tree in trees) else "oblique"
 
 

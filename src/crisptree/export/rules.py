@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.inference import CrispTree, FlatTree
+from crisptree.inference import FlatTree
 from crisptree.inspection import ModelView, Names, view_model
-from crisptree.inspection.linear_splits import compute_effects, format_number, make_split_rule, rank_features
+from crisptree.inspection.linear_splits import make_split_rule
 from crisptree.inspection.validation import check_integer, check_optional_integer
 
 THINNEST, THICKEST = 0.5, 6.0
@@ -48,10 +48,10 @@ def text(
 ) -> str:
     """Export a tree as indented rules, one line per node.
 
-    A split compares a sum of weighted features, in raw units, with a threshold: "no" is its left side, "yes" its
-    right side. Only the most influential terms (by weight times spread in training) are written out, with the number of
-    those left out; the comparison holds for the whole sum. Counts are training rows by their weights. A linear leaf
-    also shows its model, for classification that of its most frequent class.
+    A split compares one feature, or a weighted sum of several, in raw units, with a threshold: "no" is its left side,
+    "yes" its right side. Only the most influential terms (by weight times spread in training) are written out, with the
+    number of those left out; the comparison holds for the whole sum. Counts are training rows by their weights. A
+    linear leaf also shows its model, for classification that of its most frequent class.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def text(
     >>> model = CrispTreeClassifier(max_depth=1, split="axis", input_noise=0.0, l1=0.0, shrinkage=0.0, random_state=0)
     >>> model = model.fit(iris.data, species)
     >>> print(export.text(model, iris.feature_names))  # doctest: +ELLIPSIS
-    split 0, 150 rows: -... * petal length (cm) > -...?
+    split 0, 150 rows: petal length (cm) < 2...?
         no:  leaf 0, 100 rows: versicolor (50.0%)
         yes: leaf 1, 50 rows: setosa (100.0%)
     """
@@ -150,31 +150,15 @@ def iterate_rules(
         below = " and below" if is_split and not expanded else ""
         title = f"{view.name_node(node)}{below}, {view.count_rows(node, '.6g')}"
         if expanded:
-            text = describe_split(view.tree, node, view.feature_names, terms, decimals)
+            text = f"module {node} > 0?"
+            if isinstance(view.tree, FlatTree):
+                text = f"{make_split_rule(view.tree, node, terms).format(view.feature_names, decimals)}?"
         else:
             model = view.describe_linear_leaf(node, terms, decimals)
             text = f"{view.describe_node(node)}, {model}" if model else view.describe_node(node)
         yield NodeRule(node, depth, parent, branch, float(shares[node]), title, expanded, text)
         if expanded:
             waiting += [int(structure.right_nodes[node]), int(structure.left_nodes[node])]
-
-
-def describe_split(tree: CrispTree, split: int, names: list[str], terms: int | None, decimals: int) -> str:
-    """Condition of a split in raw units, its most influential terms first; it holds for the whole sum."""
-    if not isinstance(tree, FlatTree):
-        return f"module {split} > 0?"
-    weight = tree.weight[split].astype(np.float64)
-    effect = compute_effects(tree, split)
-    largest = rank_features(effect, len(effect) if terms is None else terms)
-    if terms is None:  # features that did not vary in training have no influence, and may have a weight
-        largest = np.concatenate([largest, np.flatnonzero((weight != 0) & (effect == 0))])
-    parts = [f"{'-' if weight[j] < 0 else '+'} {abs(weight[j]):.{decimals}g} * {names[j]}" for j in largest]
-    left_out = np.count_nonzero(weight) - len(largest)
-    if left_out:
-        parts.append(f"+ ({left_out} more term{'s' if left_out > 1 else ''})")
-    total = " ".join(parts) or "+ 0"
-    signed = total[2:] if total.startswith("+") else "-" + total[2:]
-    return f"{signed} > {-float(tree.bias[split]) + 0.0:.{decimals}g}?"
 
 
 def html(model: Any, feature_names: Names = None, *, terms: int = 2, max_depth: int = 3) -> str:
@@ -259,9 +243,7 @@ def _node(view: ModelView, node: int, x: float, y: float, terms: int, is_end: bo
     elif view.has_weight_images:
         picture, lines = _weight_image(view, node, x, y), []
     elif isinstance(view.tree, FlatTree):
-        rule = make_split_rule(view.tree, node, terms)
-        more = f"+ {rule.left_out} more " if rule.left_out else ""
-        lines = [*rule.format_terms(view.feature_names, 3), f"{more}{rule.sign} {format_number(rule.threshold)}"]
+        lines = make_split_rule(view.tree, node, terms).format_lines(view.feature_names, 3)
         hint += f"; right where {make_split_rule(view.tree, node, 12).format(view.feature_names)}"
     else:
         lines = [view.split_name, name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, singledispatch
 from typing import Annotated, Any
@@ -24,6 +24,15 @@ Singles = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.floating] | Windows | SparseRows
 
 LANES = 32
+
+BRANCH_LINEAR = "branch_linear"
+LINEAR_LEAVES = ("linear", BRANCH_LINEAR)
+"""Values of ``leaf_model``: models of all features, or of those that the splits of the tree have."""
+
+
+def has_linear_leaves(parameters: Mapping[str, Any]) -> bool:
+    """Return True if the leaves of a tree with these parameters have linear models."""
+    return parameters.get("leaf_model") in LINEAR_LEAVES
 
 
 @dataclass(frozen=True, eq=False)

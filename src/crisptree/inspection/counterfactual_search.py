@@ -36,14 +36,11 @@ MAX_PROGRAMS = 4000
 CONSTRAINT_TOLERANCE = 1e-11
 """Largest violation of a constraint, relative to the largest distance."""
 
-COLLINEARITY_TOLERANCE = 1e-12
-"""A normal lies in the span of the active ones if its squared distance from it is smaller."""
+EMPTY_RESIDUAL = 1e-9
+"""Residual of the least squares below which a region is empty."""
 
 MIN_NORMAL_LENGTH = 1e-12
 """A unit normal whose part in the free features is shorter does not constrain them."""
-
-MAX_STEPS_PER_HALFSPACE = 50
-"""Every step increases the dual objective, so the method ends; only rounding errors could need more steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,23 +295,25 @@ def project_onto_halfspaces(normals: Doubles, distances: Doubles) -> Doubles | N
 
     The normals are unit vectors; distances may be negative.
 
-    This is the dual active-set method of Goldfarb and Idnani. δ = Σ λ_i n_i starts at zero; a violated constraint
-    becomes active, and those whose multiplier λ would turn negative become inactive. It works on the (m, m) products of
-    the normals, so its cost hardly depends on the number of features.
+    This is least distance programming by non-negative least squares, after Lawson and Hanson: with residuals r of
+    min |E u − e|, u ≥ 0, for E = [normalsᵀ; distancesᵀ] and the last unit vector e, δ = −r / r_last, and the region is
+    empty where r = 0.
     """
-    products = normals @ normals.T
-    tolerance = CONSTRAINT_TOLERANCE * float(np.abs(distances).max(initial=0.0))
-    multipliers = np.zeros(len(distances))
-    active: list[int] = []
-    for _ in range(MAX_STEPS_PER_HALFSPACE * len(distances) + 1):
-        violation = distances - products @ multipliers
-        violation[active] = 0.0
-        worst = int(violation.argmax()) if len(violation) else -1
-        if worst < 0 or violation[worst] <= tolerance:
-            return multipliers @ normals
-        if not _activate_constraint(worst, products, distances, multipliers, active, normals.shape[1]):
-            return None
-    return None
+    from scipy.optimize import nnls
+
+    size = float(distances.max(initial=0.0))
+    if size <= 0:
+        return np.zeros(normals.shape[1])
+    corners = np.linalg.qr(normals.T, mode="r")  # as many rows as half-spaces, however many features
+    rows = np.vstack([corners, distances / size])
+    target = np.zeros(len(rows))
+    target[-1] = 1.0
+    multipliers, rest = nnls(rows, target)
+    if rest < EMPTY_RESIDUAL:
+        return None
+    active = np.flatnonzero(multipliers)
+    # Positive multipliers mark the active half-spaces; on their boundaries the solution is exact.
+    return np.asarray(np.linalg.lstsq(normals[active], distances[active], rcond=None)[0], dtype=np.float64)
 
 
 def project_onto_polytope(normals: Doubles, distances: Doubles, low: Doubles, high: Doubles) -> Doubles | None:
@@ -348,29 +347,3 @@ def project_onto_polytope(normals: Doubles, distances: Doubles, low: Doubles, hi
             step[moves] = np.clip(solution, low, high)
             return step
         under, over = under | more_under, over | more_over
-
-
-def _activate_constraint(
-    new: int, products: Doubles, distances: Doubles, multipliers: Doubles, active: list[int], n_features: int
-) -> bool:
-    """Increase the multiplier of one constraint until it is satisfied, in place; False where the region is empty."""
-    while True:
-        others = np.array(active, dtype=np.intp)
-        given_up = np.linalg.solve(products[np.ix_(others, others)], products[others, new])
-        # As many normals as features span the space; the difference of products would be rounding error.
-        free = len(others) < n_features
-        gained = products[new, new] - products[new, others] @ given_up if free else 0.0
-        falling = given_up > 0
-        ends = np.full(len(others), np.inf)
-        ends[falling] = multipliers[others[falling]] / given_up[falling]
-        met = (distances[new] - products[new] @ multipliers) / gained if gained > COLLINEARITY_TOLERANCE else np.inf
-        step = min(met, ends.min(initial=np.inf))
-        if not np.isfinite(step):
-            return False
-        multipliers[others] = np.maximum(multipliers[others] - step * given_up, 0.0)
-        multipliers[new] += step
-        if step == met:
-            active.append(new)
-            return True
-        leaves = int(ends.argmin())
-        multipliers[active.pop(leaves)] = 0.0

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crisptree.inspection.counterfactual_search import MAX_PROGRAMS, CounterfactualSearch, FeasibleSet
 from crisptree.inspection.decision_path import Push, rank_pushes
-from crisptree.inspection.display import render_table, sanitize_names
+from crisptree.inspection.display import Printable, sanitize_names
 from crisptree.inspection.model_view import InputColumn, ModelView, require_linear_splits, view_model
 from crisptree.inspection.validation import check_boolean, check_integer
 
@@ -25,7 +25,7 @@ class SearchLimitError(RuntimeError):
 
 
 @dataclass(frozen=True, eq=False)
-class Counterfactual:
+class Counterfactual(Printable):
     """A row changed so little that the tree just gives it another class; ``print`` shows the change as text.
 
     Parameters
@@ -64,11 +64,6 @@ class Counterfactual:
     def __str__(self) -> str:
         lines = [f"    {name}: {' -> '.join(_format_change(before, after))}" for name, before, after in self.columns]
         return "\n".join([self._title, *lines])
-
-    def _repr_html_(self) -> str:
-        """Return HTML for notebooks."""
-        rows = [(name, *_format_change(before, after)) for name, before, after in self.columns]
-        return render_table(("column", "before", "after"), rows, self._title)
 
     @property
     def _title(self) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inspection.display import Markup, render_table
+from crisptree.inspection.display import Printable, format_moments
 from crisptree.inspection.linear_splits import rank_features
 from crisptree.inspection.model_view import ModelView, view_model
 from crisptree.inspection.validation import check_integer
@@ -80,7 +79,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class Path(Printable):
     """The decision path of one row; ``print`` shows it as text.
 
     Parameters
@@ -104,19 +103,13 @@ class Path:
     probabilities: Doubles
     classes: npt.NDArray[Any]
 
-    def _format_value(self, values: Doubles) -> str:
-        """Format what a node predicts: the frequency of the class that the leaf predicts, or the means."""
+    def _format(self, values: Doubles, *, final: bool = False) -> str:
+        """Format what a node predicts: the frequency of the predicted class, or the means; of the leaf all of it."""
         if len(self.classes):
-            return f"{values[int(self.probabilities.argmax())]:.1%}"
-        return ", ".join(f"{mean:.4g}" for mean in values[: len(values) // 2])
-
-    @property
-    def _prediction(self) -> str:
-        if len(self.classes):
-            return f"{self.predicted} ({self._format_value(self.probabilities)})"
-        half = len(self.probabilities) // 2
-        pairs = zip(self.probabilities[:half], np.sqrt(self.probabilities[half:]), strict=True)
-        return ", ".join(f"{mean:.4g} ± {spread:.2g}" for mean, spread in pairs)
+            share = f"{values[int(self.probabilities.argmax())]:.1%}"
+            return f"{self.predicted} ({share})" if final else share
+        means, variances = np.split(values, 2)
+        return format_moments(means, np.sqrt(variances)) if final else _format_values(means)
 
     def __str__(self) -> str:
         name = str(self.predicted) if len(self.classes) else "mean"
@@ -128,24 +121,9 @@ class Path:
                 named = [f"{p.text} ({p.amount:+.3g})" for p in step.pushes if p.amount * sign > 0]
                 if named:
                     lines.append(f"    pushed {side} by {', '.join(named)}")
-            lines.append(f"    {name}: {self._format_value(step.before)} -> {self._format_value(step.after)}")
-        lines.append(f"leaf {self.leaf}: {self._prediction}")
+            lines.append(f"    {name}: {self._format(step.before)} -> {self._format(step.after)}")
+        lines.append(f"leaf {self.leaf}: {self._format(self.probabilities, final=True)}")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """Return HTML for notebooks."""
-        rows = []
-        for step in self.steps:
-            turn = "right" if step.goes_right else "left"
-            pushes = [
-                f"{escape(p.name)} = {p.value:.4g} ({'→' if p.amount > 0 else '←'} {p.amount:+.3g})"
-                for p in step.pushes
-            ]
-            score = f"{turn}, score {step.score:.4g}, {abs(step.margin):.2f} spreads away"
-            share = f"{self._format_value(step.before)} → {self._format_value(step.after)}"
-            rows.append((f"split {step.split}", score, Markup("<br>".join(pushes)), share))
-        name = str(self.predicted) if len(self.classes) else "mean"
-        return render_table(("", "turn", "pushed by", name), rows, f"leaf {self.leaf}: {self._prediction}")
 
 
 def path(model: Any, x: Any, *, top: int = 5) -> Path:
@@ -215,8 +193,12 @@ def margin_scales(tree: CrispTree) -> Doubles:
     return np.where(statistics.score_spread > 0, statistics.score_spread, np.where(constant > 0, constant, 1.0))
 
 
+def _format_values(values: Any) -> str:
+    return ", ".join(f"{value:.4g}" for value in np.atleast_1d(values))
+
+
 @dataclass(frozen=True, eq=False)
-class ForestPath:
+class ForestPath(Printable):
     """The decision paths of one row through all trees of a forest; ``print`` shows them as text.
 
     Parameters
@@ -237,61 +219,38 @@ class ForestPath:
     pushes: tuple[tuple[str, float], ...]
 
     @property
-    def is_regression(self) -> bool:
-        """True if the forest is a regressor."""
-        return not len(self.paths[0].classes)
-
-    @property
     def n_for(self) -> int:
         """Number of trees that predict the same as the forest."""
         return sum(bool(np.all(path.predicted == self.predicted)) for path in self.paths)
 
     @property
     def order(self) -> list[int]:
-        """Indices of the trees by their probability of the predicted class, or by their distance to the prediction."""
-        if self.is_regression:
-            distances = [np.abs(np.asarray(path.predicted) - np.asarray(self.predicted)).sum() for path in self.paths]
+        """Indices of the trees by the distance of their outputs to those of the forest."""
+        outputs = np.array([path.probabilities for path in self.paths])
+        if len(self.paths[0].classes):
+            distances = -outputs[:, int(self.probabilities.argmax())]
         else:
-            distances = [-path.probabilities[int(self.probabilities.argmax())] for path in self.paths]
+            half = outputs.shape[1] // 2
+            distances = np.abs(outputs - self.probabilities)[:, :half].sum(axis=1)
         return [int(tree) for tree in np.argsort(distances, kind="stable")]
 
-    def _prediction(self) -> str:
-        if not self.is_regression:
-            return f"{self.predicted} ({self.probabilities.max():.1%}): {self.n_for} of {len(self.paths)} trees"
-        outputs = np.array([path.predicted for path in self.paths], dtype=float)
-        low, high = _format_numbers(outputs.min(axis=0)), _format_numbers(outputs.max(axis=0))
-        return f"{_format_numbers(self.predicted)}: {len(self.paths)} trees predict {low} to {high}"
-
-    def _tree_prediction(self, path: Path) -> tuple[str, str]:
-        """Format the prediction of a tree and its probability."""
-        if self.is_regression:
-            return _format_numbers(path.predicted), ""
-        return str(path.predicted), f"{path.probabilities.max():.1%}"
-
     def __str__(self) -> str:
-        lines = [self._prediction()]
+        n_trees = len(self.paths)
+        if len(self.paths[0].classes):
+            lines = [f"{self.predicted} ({self.probabilities.max():.1%}): {self.n_for} of {n_trees} trees"]
+        else:
+            outputs = np.array([path.predicted for path in self.paths], dtype=float)
+            low, high = _format_values(outputs.min(axis=0)), _format_values(outputs.max(axis=0))
+            lines = [f"{_format_values(self.predicted)}: {n_trees} trees predict {low} to {high}"]
         if self.pushes:
             lines.append("pushed most by " + ", ".join(f"{name} ({part:.0%})" for name, part in self.pushes))
         for tree in self.order:
             path = self.paths[tree]
             turns = " ".join(f"{step.split}{'R' if step.goes_right else 'L'}" for step in path.steps)
-            prediction, share = self._tree_prediction(path)
-            text = f"{prediction} ({share})" if share else prediction
-            lines.append(f"tree {tree}: {text} in leaf {path.leaf}, splits {turns}".rstrip())
+            share = f"{path.predicted} ({path.probabilities.max():.1%})"
+            predicted = share if len(path.classes) else _format_values(path.predicted)
+            lines.append(f"tree {tree}: {predicted} in leaf {path.leaf}, splits {turns}".rstrip())
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """Return HTML for notebooks."""
-        rows = []
-        for tree in self.order:
-            path = self.paths[tree]
-            turns = ", ".join(f"{step.split} {'right' if step.goes_right else 'left'}" for step in path.steps)
-            rows.append((f"tree {tree}", *self._tree_prediction(path), turns))
-        return render_table(("", "prediction", "share", "splits"), rows, self._prediction())
-
-
-def _format_numbers(numbers: Any) -> str:
-    return ", ".join(f"{number:.4g}" for number in np.atleast_1d(numbers))
 
 
 def explain_forest(model: Any, x: Any, *, top: int = 5) -> ForestPath:

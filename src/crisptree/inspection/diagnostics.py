@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from crisptree.inference import CrispTree
 from crisptree.inference.flat_tree import visit_splits
 from crisptree.inspection.decision_path import margin_scales
-from crisptree.inspection.display import render_bar, render_table
+from crisptree.inspection.display import Printable
 from crisptree.inspection.model_view import view_model
 from crisptree.targets.base import class_numbers
 from crisptree.threads import row_blocks
@@ -26,7 +26,7 @@ NO_SPLIT = -1
 
 
 @dataclass(frozen=True, eq=False)
-class MarginReport:
+class MarginReport(Printable):
     """Shares of rows near boundaries; ``print`` shows them as text.
 
     Parameters
@@ -55,17 +55,6 @@ class MarginReport:
         for split in np.argsort(-self.by_split[:, 0] * self.visits, kind="stable"):
             lines.append(f"{f'split {split}':>16} " + _shares(self.by_split[split]) + f"  of {self.visits[split]}")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """Return HTML for notebooks."""
-        order = np.argsort(-self.by_split[:, 0] * self.visits, kind="stable")
-        rows = [("all boundaries", *(f"{share:.1%}" for share in self.overall), f"{len(self.smallest):,}")]
-        rows += [
-            (f"split {split}", *(f"{share:.1%}" for share in self.by_split[split]), f"{self.visits[split]:,}")
-            for split in order
-        ]
-        head = ("", *(f"< {limit:g}" for limit in self.limits), "rows")
-        return render_table(head, rows, "Rows near a boundary, in spreads of the scores there")
 
 
 def _shares(values: Doubles) -> str:
@@ -114,7 +103,7 @@ def margin_report(model: Any, X: Any, *, limits: Sequence[float] = DEFAULT_LIMIT
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorAttribution:
+class ErrorAttribution(Printable):
     """Misclassified rows and the split responsible for each.
 
     Parameters
@@ -139,11 +128,6 @@ class ErrorAttribution:
         for split, errors, share in self.table():
             lines.append(f"    {_name(split)}: {errors} ({share:.1%})")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """Return HTML for notebooks."""
-        rows = [(_name(split), n, f"{share:.1%}", render_bar(share, "#b3261e")) for split, n, share in self.table()]
-        return render_table(("split", "errors", "share", ""), rows, f"{len(self.rows)} errors")
 
 
 def _name(split: int) -> str:

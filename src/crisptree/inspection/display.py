@@ -1,4 +1,4 @@
-"""Display of names and tables: one line of text for each name, HTML without script or style sheet for notebooks."""
+"""Display of names, one line of text each, and of results in notebooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from crisptree.sanitization import sanitize
 
 _ESCAPES = {ord(space): space.encode("unicode_escape").decode("ascii") for space in "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85"}
 
-CELL = "padding:2px 10px 2px 0;text-align:{side};vertical-align:top"
+MAX_PLAIN_NUMBER = 1e7
+"""Larger numbers are written with an exponent."""
 
 Names = Sequence[Any] | None
 """One name per feature or class, of any type that has a text; None for the model's own."""
@@ -46,41 +47,49 @@ def sanitize_names(names: Iterable[object]) -> list[str]:
     return [sanitize(text) for text in shown]
 
 
-def render_table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: object = "") -> str:
-    """Render a table; its first column is left-aligned, the others right-aligned.
+def format_number(value: float, digits: int = 4) -> str:
+    """Format a number with so many significant digits, but all those before the decimal point, and a minus sign.
 
     Examples
     --------
-    >>> render_table(("split",), [("<b>",)], "a & b").count("&lt;b&gt;")
-    1
+    >>> format_number(35104.2), format_number(-0.123456), format_number(1.5e9)
+    ('35104', '−0.1235', '1.5e+09')
     """
-    lines = [_row("th", head), *(_row("td", row) for row in rows)]
-    title = f"<p><b>{escape(str(caption))}</b></p>" if caption else ""
-    return f'<div>{title}<table style="border-collapse:collapse">{"".join(lines)}</table></div>'
+    text = f"{value:.0f}" if 10**digits <= abs(value) < MAX_PLAIN_NUMBER else f"{value:.{digits}g}"
+    return text.replace("-", "−")
 
 
-def _row(tag: str, cells: Sequence[object]) -> str:
-    styles = [CELL.format(side="left" if position == 0 else "right") for position in range(len(cells))]
-    texts = [cell if isinstance(cell, Markup) else escape(str(cell)) for cell in cells]
-    inside = (f'<{tag} style="{style}">{text}</{tag}>' for style, text in zip(styles, texts, strict=True))
-    return f"<tr>{''.join(inside)}</tr>"
-
-
-class Markup(str):
-    """HTML made by one of our own functions, which needs no escaping."""
-
-
-BAR_WIDTH = 120
-
-
-def render_bar(share: float, color: str) -> Markup:
-    """Render a share from 0 to 1 as a bar.
+def format_terms(terms: Iterable[tuple[float, str]], digits: int = 4, *, signed: bool = False) -> list[str]:
+    """Format the terms of a weighted sum; ``signed`` gives the first one its sign too, as something stands before it.
 
     Examples
     --------
-    >>> "width:60px" in render_bar(0.5, "red")
-    True
+    >>> format_terms([(0.5, "age"), (-2.0, "income")])
+    ['0.5 × age', '− 2 × income']
     """
-    length = round(BAR_WIDTH * min(abs(share), 1.0))
-    inner = f'<span style="display:inline-block;height:9px;width:{length}px;background:{color}"></span>'
-    return Markup(f'<span style="display:inline-block;width:{BAR_WIDTH}px;text-align:left">{inner}</span>')
+    return [
+        f"{'− ' if weight < 0 else '+ ' if position or signed else ''}{format_number(abs(weight), digits)} × {name}"
+        for position, (weight, name) in enumerate(terms)
+    ]
+
+
+def format_moments(means: Iterable[float], spreads: Iterable[float], names: Sequence[str] = ()) -> str:
+    """Format means and standard deviations, after the names of the outputs where there are several.
+
+    Examples
+    --------
+    >>> format_moments([2.5, 1.0], [0.25, 0.125], ["a", "b"])
+    'a 2.5 ± 0.25, b 1 ± 0.12'
+    """
+    texts = [f"{mean:.4g} ± {spread:.2g}" for mean, spread in zip(means, spreads, strict=True)]
+    if len(names) > 1:
+        texts = [f"{name} {text}" for name, text in zip(names, texts, strict=True)]
+    return ", ".join(texts)
+
+
+class Printable:
+    """A result that notebooks show as the text that ``print`` shows."""
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks."""
+        return f"<pre>{escape(str(self))}</pre>"

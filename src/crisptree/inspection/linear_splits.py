@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
+from crisptree.inspection.display import format_number, format_terms
 from crisptree.inspection.model_view import ModelView, require_linear_splits, view_model
 
 Doubles = npt.NDArray[np.float64]
@@ -63,24 +64,19 @@ class SplitRule(NamedTuple):
         >>> SplitRule(((0.5, 0), (-2.0, 1)), 3, ">", 7.0).format(["age", "income"])
         '0.5 × age − 2 × income + 3 more > 7'
         """
-        return f"{self.format_sum(names, digits)} {self.sign} {format_number(self.threshold, digits)}"
+        left = f"{self.left_out} terms" if self.left_out else "0"
+        return f"{left} {self._comparison(digits)}" if not self.terms else " ".join(self.format_lines(names, digits))
 
-    def format_sum(self, names: list[str], digits: int = 4) -> str:
-        """Format the left side of the rule."""
-        parts = self.format_terms(names, digits)
-        if self.left_out:
-            parts.append(f"+ {self.left_out} more" if parts else f"{self.left_out} terms")
-        return " ".join(parts) or "0"
+    def format_lines(self, names: list[str], digits: int = 4) -> list[str]:
+        """Format one line for each listed term, and one for the comparison with the threshold."""
+        terms = format_terms([(weight, names[feature]) for weight, feature in self.terms], digits)
+        if len(terms) == 1 and not self.left_out and self.terms[0][0] == 1:  # a single feature has no weight
+            terms = [names[self.terms[0][1]]]
+        more = f"+ {self.left_out} more " if self.left_out else ""
+        return [*terms, more + self._comparison(max(digits, 4))]
 
-    def format_terms(self, names: list[str], digits: int = 4) -> list[str]:
-        """Format every term; a single feature has no weight."""
-        if len(self.terms) == 1 and not self.left_out and self.terms[0][0] == 1:
-            return [names[self.terms[0][1]]]
-        signs = ("− " if weight < 0 else "+ " if position else "" for position, (weight, _) in enumerate(self.terms))
-        return [
-            f"{sign}{format_number(abs(weight), digits)} × {names[feature]}"
-            for sign, (weight, feature) in zip(signs, self.terms, strict=True)
-        ]
+    def _comparison(self, digits: int) -> str:
+        return f"{self.sign} {format_number(self.threshold, digits)}"
 
 
 def make_split_rule(tree: FlatTree, split: int, top: int | None = None) -> SplitRule:
@@ -94,11 +90,6 @@ def make_split_rule(tree: FlatTree, split: int, top: int | None = None) -> Split
     without_spread = [] if top is not None else [j for j in used if j not in set(order.tolist())]
     listed = [*order.tolist(), *without_spread]
     return SplitRule(tuple((float(weight[j]), int(j)) for j in listed), len(used) - len(listed), ">", -bias + 0.0)
-
-
-def format_number(value: float, digits: int = 4) -> str:
-    """Format a number with so many significant digits and a typographic minus sign."""
-    return f"{value:.{digits}g}".replace("-", "−")
 
 
 def feature_importances(model: Any) -> Doubles:

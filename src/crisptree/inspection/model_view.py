@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.finalization import node_tables
-from crisptree.inspection.display import Names, check_names, sanitize_names
+from crisptree.inspection.display import Names, check_names, format_moments, format_number, format_terms, sanitize_names
 from crisptree.inspection.validation import validate_row, validate_rows
 from crisptree.targets.base import class_numbers, detach
 
@@ -270,8 +270,8 @@ class ModelView:
         For a linear leaf these describe its training rows; ``describe_linear_leaf`` describes its model.
         """
         if self.is_regression:
-            texts = [(name, f"{mean:.4g} ± {spread:.2g}") for name, mean, spread in self.node_moments(node)]
-            return texts[0][1] if len(texts) == 1 else ", ".join(f"{name} {text}" for name, text in texts)
+            names, means, spreads = zip(*self.node_moments(node), strict=True)
+            return format_moments(means, spreads, names)
         name, share = self.rank_classes(node)[0]
         return f"{name} ({share:.1%})"
 
@@ -291,12 +291,12 @@ class ModelView:
             order = np.argsort(-effect, kind="stable")
             order = order[effect[order] > 0]
             shown = order if terms is None else order[:terms]
-            parts = [f"{weight[j]:+.{decimals}g} * {self.feature_names[j]}" for j in shown]
+            parts = format_terms([(weight[j], self.feature_names[j]) for j in shown], decimals, signed=True)
             if len(order) > len(shown):
-                parts.append(f"+ ({len(order) - len(shown)} more)")
+                parts.append(f"+ {len(order) - len(shown)} more")
             name = "" if len(self.class_names) == 1 else f"{self.class_names[output]} "
             left = "" if self.is_regression else "score "
-            texts.append(f"{name}{left}= {bias:.{decimals}g} {' '.join(parts)}".strip())
+            texts.append(f"{name}{left}= {format_number(bias, decimals)} {' '.join(parts)}".strip())
         return "; ".join(texts)
 
     def predict_leaf(self, leaf: int, row: Singles | None = None) -> Any:

@@ -144,8 +144,8 @@ def _train_natively(context: TrainingContext, validation: Samples | None) -> Tra
 
 
 def _of_residuals(spec: Spec, samples: Samples) -> Samples:
-    """The rows with the y that growth sees: linear leaves leave it what no linear model says."""
-    return samples if spec.leaf_penalty is None else compute_residuals(samples, spec.row_weight)
+    """Return the rows with the y that growth sees."""
+    return compute_residuals(samples, spec.row_weight) if spec.grows_on_residuals else samples
 
 
 def _best_of_starts(train: Callable[[TrainingContext], Training], context: TrainingContext) -> Training:
@@ -225,7 +225,7 @@ def add_leaf_statistics(tree: CrispTree, spec: Spec, task: TrainingTask) -> tupl
         left = tree.structure.splice(dead, to_right)
         tree = select_nodes(tree, *left, spec.leaf_prior)
     if spec.leaf_penalty is not None and isinstance(tree, FlatTree):
-        tree = with_models(tree, task, spec.leaf_penalty, spec.n_jobs)
+        (tree,) = with_models(tree, task, [spec.leaf_penalty], spec.n_jobs, of_branches=spec.has_branch_models)
     return tree, left
 
 
@@ -296,7 +296,7 @@ def _taken_up(earlier: CrispTree, context: TrainingContext) -> Tree:
 
 def _grow_greedily(context: TrainingContext, start: Start) -> TrainedTree:
     spec, plan = context.spec, context.spec.growth
-    samples = context.source if spec.leaf_penalty is None else _of_residuals(spec, context.samples)
+    samples = compute_residuals(context.samples, spec.row_weight) if spec.grows_on_residuals else context.source
     if start is None and spec.grows_by_lbfgs and native_trees.supports(spec, samples, context.constraints):
         assert isinstance(samples, Samples)
         problem = native_trees.whole_problem(samples, context.draw_seed())
@@ -311,7 +311,7 @@ def _grow_greedily(context: TrainingContext, start: Start) -> TrainedTree:
         on_epoch=context.on_epoch,
         constraints=context.constraints,
         n_drawn=spec.n_drawn,
-        holds_on=spec.leaf_penalty is not None,
+        holds_on=spec.has_linear_leaves,
     )
     return TrainedTree(tree, plan.final_steepness)
 
@@ -343,7 +343,7 @@ def _grow_baseline(context: TrainingContext, start: Start) -> TrainedTree:
 
 def _fit_cart(context: TrainingContext, start: Start) -> TrainedTree:
     spec = context.spec
-    tree = fit_cart(context.samples, spec.limits, spec.n_drawn, spec.seed)
+    tree = fit_cart(_of_residuals(spec, context.samples), spec.limits, spec.n_drawn, spec.seed)
     return TrainedTree(tree, spec.growth.steepness_at(0))
 
 

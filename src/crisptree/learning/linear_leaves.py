@@ -12,10 +12,19 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree import native
 from crisptree.data.raw_rows import Scaling
-from crisptree.equations.leaves import LOG_TWO_PI, SMALLEST_VARIANCE, TreeRidge, log_softmax, working_response
+from crisptree.equations.leaves import (
+    LOG_TWO_PI,
+    ROOT_SHARE,
+    SMALLEST_VARIANCE,
+    TreeRidge,
+    log_softmax,
+    root_strengths,
+    working_response,
+)
 from crisptree.inference import FlatTree, route_rows
-from crisptree.learning.samples import RowSet, Samples, TrainingTask
+from crisptree.learning.samples import Samples, TrainingTask
 from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Target
@@ -24,14 +33,23 @@ from crisptree.tree import Tree
 Doubles = npt.NDArray[np.float64]
 
 PENALTIES = {
-    "classes": (3.0, 30.0, 300.0),
-    "gaussians": (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10_000.0),
+    "classes": (0.1, 1.0, 10.0, 100.0, 1000.0),
+    "gaussians": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10_000.0),
 }
-"""What is tried, by target: logistic models take many more steps than a regression."""
+"""λ that selection compares, by target, in rows of mean weight."""
 
-ROUNDS_AT_ONCE, ROUNDS_TO_SCORE, ROUNDS_AT_THE_END = 3, 15, 40
-"""Steps of a softmax towards its best weights: in an epoch of training, for a validation score, and for the
+PENALTIES_OF_ONE_LEAF = {
+    "classes": (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1000.0),
+    "gaussians": (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0),
+}
+"""The same for a tree without splits, whose λ is that of a ridge or logistic regression."""
+
+STEPS_PER_EPOCH, STEPS_TO_SCORE, STEPS_AT_THE_END = 3, 60, 200
+"""Steps towards the best weights of a softmax: in an epoch of training, for a validation score, and for the
 tree that is kept."""
+
+TOLERANCE, TOLERANCE_TO_SCORE = 1e-7, 1e-5
+"""Relative decrease of the loss per step below which a softmax is fitted, or near enough for a validation score."""
 
 LEAST_SHARE = 1e-3
 """A leaf whose share in a row is smaller does not look at it."""
@@ -53,6 +71,16 @@ class Members(NamedTuple):
     def of_leaves(cls, leaf: npt.NDArray[np.int64], weight: Doubles, n_leaves: int) -> list[Members]:
         """Return the members of every leaf where each row belongs to one leaf."""
         return [cls(own, weight[own]) for own in (np.flatnonzero(leaf == number) for number in range(n_leaves))]
+
+
+class FittedModels(NamedTuple):
+    """Weights of all nodes and variances of all leaves, for every penalty.
+
+    (n_penalties, n_nodes, n_features + 1, n_outputs) and, for a regression, (n_penalties, n_leaves, n_outputs)
+    """
+
+    sums: Doubles
+    variances: Doubles | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,20 +107,73 @@ class LeafRows:
         """How many linear functions a leaf has: one for every class, or for every output."""
         return self.target.n_classes or self.y.shape[1]
 
-    def fitted(
-        self, structure: TreeStructure, members: list[Members], penalty: float, start: Doubles | None, rounds: int
+    def fit(
+        self,
+        structure: TreeStructure,
+        members: Sequence[Members],
+        penalties: Sequence[float],
+        start: Doubles | None = None,
+        steps: int = STEPS_AT_THE_END,
+    ) -> FittedModels:
+        """Fit the models of all nodes with every penalty; those of classes start from the ones before."""
+        if native.training is not None and native.training.has_leaf_models:
+            return self._fit_natively(structure, members, penalties, start, steps)
+        sums, variances = [], []
+        for penalty in penalties:
+            start = self.fit_reference(structure, members, penalty, start, steps)
+            sums.append(start)
+            if self.target.is_regression:
+                variances.append(self._variances(structure, members, start))
+        return FittedModels(np.stack(sums), np.maximum(variances, SMALLEST_VARIANCE) if variances else None)
+
+    def _fit_natively(
+        self,
+        structure: TreeStructure,
+        members: Sequence[Members],
+        penalties: Sequence[float],
+        start: Doubles | None,
+        steps: int,
+    ) -> FittedModels:
+        assert native.training is not None
+        share = np.concatenate([one.share for one in members])
+        rows = np.concatenate([one.rows for one in members])
+        begin = np.concatenate([[0], np.cumsum([len(one.rows) for one in members])])
+        q, total = self.x.shape[1], self._curvature * float(share.sum())
+        sums = np.empty((len(penalties), structure.n_nodes, q, self.n_answers))
+        variances = (
+            np.empty((len(penalties), structure.n_leaves, self.n_answers)) if self.target.is_regression else None
+        )
+        native.training.fit_leaf_models(
+            self.x,
+            None if self.target.is_regression else np.asarray(self.y, dtype=np.int64),
+            np.ascontiguousarray(self.y, dtype=np.float64) if self.target.is_regression else None,
+            *(np.asarray(part, dtype=np.int64) for part in (rows, begin)),
+            np.asarray(share, dtype=np.float64),
+            structure.left,
+            structure.right,
+            np.stack([root_strengths(structure, q, total, penalty) for penalty in penalties]),
+            np.asarray(penalties, dtype=np.float64),
+            None if start is None else np.ascontiguousarray(start),
+            sums,
+            variances,
+            steps,
+            TOLERANCE if steps > STEPS_TO_SCORE else TOLERANCE_TO_SCORE,
+        )
+        return FittedModels(sums, None if variances is None else np.maximum(variances, SMALLEST_VARIANCE))
+
+    def fit_reference(
+        self, structure: TreeStructure, members: Sequence[Members], penalty: float, start: Doubles | None, steps: int
     ) -> Doubles:
-        """The best weights of all nodes, or, for classes, some rounds nearer to them.  (n_nodes, q, n_answers)"""
+        """Return the best weights of all nodes, for classes after some steps; the definition of the kernel."""
         is_classes = self.target.n_classes is not None
-        # The curvature of a softmax is at most ½.
-        ridge = TreeRidge(structure, (self._factor(one, 0.5 if is_classes else 1.0) for one in members), penalty)
+        ridge = TreeRidge(structure, (self._factor(one) for one in members), penalty)
         if not is_classes:
             y = np.asarray(self.y, dtype=np.float64)
             moments = np.stack([(self.x[one.rows] * one.share[:, None]).T @ y[one.rows] for one in members])
             return ridge.sums(moments)
         sums = np.zeros((structure.n_nodes, self.x.shape[1], self.n_answers)) if start is None else start
         before, momentum = sums, 1.0
-        for _ in range(rounds):
+        for _ in range(steps):
             # Nesterov's step beyond the last two sums: a bound that holds everywhere is far too careful at most places.
             faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
             ahead = sums + (momentum - 1) / faster * (sums - before)
@@ -103,9 +184,14 @@ class LeafRows:
             before, sums = sums, ridge.sums(moments)
         return sums
 
-    def _factor(self, one: Members, curvature: float) -> Doubles:
-        """The rows of a leaf, each times the root of its share."""
-        return np.asarray(self.x[one.rows] * np.sqrt(curvature * one.share)[:, None])
+    @property
+    def _curvature(self) -> float:
+        """The curvature of the loss in a score: of a softmax at most ½."""
+        return 0.5 if self.target.n_classes is not None else 1.0
+
+    def _factor(self, one: Members) -> Doubles:
+        """The rows of a leaf, each times the root of its share in the curvature."""
+        return np.asarray(self.x[one.rows] * np.sqrt(self._curvature * one.share)[:, None])
 
     def _pull(self, one: Members, weights: Doubles) -> Doubles:
         """½ Σ h x response: what the rows of a leaf ask its weights to be."""
@@ -113,15 +199,15 @@ class LeafRows:
         scores = x @ weights
         return np.asarray(0.5 * (x * one.share[:, None]).T @ working_response(scores, log_softmax(scores), y))
 
-    def variances(self, structure: TreeStructure, members: list[Members], sums: Doubles) -> Doubles:
-        """The variance that is left in every leaf, none too small.  (n_leaves, n_outputs)"""
+    def _variances(self, structure: TreeStructure, members: Sequence[Members], sums: Doubles) -> Doubles:
+        """Return the mean squared residual of every leaf.  (n_leaves, n_outputs)"""
         y = np.asarray(self.y, dtype=np.float64)
-        found = np.ones((structure.n_leaves, self.n_answers))
+        variances = np.ones((structure.n_leaves, self.n_answers))
         for leaf, (one, weights) in enumerate(zip(members, sums[structure.n_splits :], strict=True)):
             if one.share.sum() > 0:
-                left = (y[one.rows] - self.x[one.rows] @ weights) ** 2
-                found[leaf] = (one.share @ left) / one.share.sum()
-        return np.maximum(found, SMALLEST_VARIANCE)
+                residuals = (y[one.rows] - self.x[one.rows] @ weights) ** 2
+                variances[leaf] = (one.share @ residuals) / one.share.sum()
+        return variances
 
     def evidence(self, structure: TreeStructure, sums: Doubles, variances: Doubles | None) -> npt.NDArray[np.float32]:
         """log p(y_n ∣ x_n, leaf), in single precision: there are many of them.  (n_leaves, n)"""
@@ -162,22 +248,21 @@ class LeafModels:
         """The tables of leaves that each row belongs to wholly."""
         counts = np.zeros((self.structure.n_leaves, len(leaf)))
         counts[leaf, np.arange(len(leaf))] = self.weight / self.row_weight
-        return self.refit(torch.from_numpy(counts), rounds=ROUNDS_AT_THE_END // 2)
+        return self.refit(torch.from_numpy(counts), steps=STEPS_AT_THE_END // 2)
 
     @cached_property
     def weight(self) -> Doubles:
         """As they were given: training has them in units of their mean, the penalty is in those of the user."""
         return self.row_weight * self.samples.weight.double().cpu().numpy()
 
-    def refit(self, counts: Tensor, rounds: int = ROUNDS_AT_ONCE) -> Tensor:
+    def refit(self, counts: Tensor, steps: int = STEPS_PER_EPOCH) -> Tensor:
         """Models for these responsibilities (n_leaves, n), and the tables that follow."""
         share = self.row_weight * counts.detach().double().cpu().numpy()
         few = LEAST_SHARE * self.weight
         members = [Members(rows := np.flatnonzero(line > few), line[rows]) for line in share]
-        self.sums = self.rows.fitted(self.structure, members, self.penalty, self.sums, rounds)
-        variances = None
-        if self.rows.target.is_regression:
-            variances = self.rows.variances(self.structure, members, self.sums)
+        models = self.rows.fit(self.structure, members, [self.penalty], self.sums, steps)
+        self.sums = models.sums[0]
+        variances = None if models.variances is None else models.variances[0]
         evidence = self.rows.evidence(self.structure, self.sums, variances)
         highest = evidence.max(axis=0)
         self.offset = float(self.weight @ highest / self.weight.sum())
@@ -202,7 +287,7 @@ def compute_residuals(samples: Samples, row_weight: float = 1.0) -> Samples:
     rows = LeafRows.of_samples(samples)
     weight = row_weight * samples.weight.double().cpu().numpy()
     whole, everyone = TreeStructure.single_leaf(), [Members(np.arange(len(samples)), weight)]
-    y = rows.y - rows.x @ rows.fitted(whole, everyone, 1.0, None, 0)[0]
+    y = rows.y - rows.x @ rows.fit(whole, everyone, [ROOT_SHARE * weight.sum()]).sums[0, 0]
     spread = np.sqrt(np.average(y**2, axis=0, weights=weight))
     return replace(samples, y=torch.from_numpy(y / np.maximum(spread, 1e-12)).to(samples.y))
 
@@ -215,7 +300,7 @@ def linear_score(
     rows, leaf = LeafRows.of_samples(samples), samples.all_leaves(tree).cpu().numpy()
     weight = row_weight * samples.weight.double().cpu().numpy()
     members = Members.of_leaves(leaf, weight, structure.n_leaves)
-    sums = rows.fitted(structure, members, penalty, None, ROUNDS_TO_SCORE)[structure.n_splits :]
+    sums = rows.fit(structure, members, [penalty], steps=STEPS_TO_SCORE).sums[0, structure.n_splits :]
     held_out, leaf = LeafRows.of_samples(validation), validation.all_leaves(tree).cpu().numpy()
     outputs = np.zeros((len(leaf), rows.n_answers))
     for number, weights in enumerate(sums):
@@ -232,27 +317,46 @@ def can_train(structure: TreeStructure, samples: Samples) -> bool:
     return structure.n_leaves * len(samples) <= MOST_SHARES
 
 
-def with_models(tree: FlatTree, task: TrainingTask, penalty: float, n_jobs: int | None) -> FlatTree:
-    """The tree with models fitted to the training rows that reach its leaves. A weight of two equals the row twice."""
-    return next(_fit_models(tree, task, [penalty], n_jobs, ROUNDS_AT_THE_END))
-
-
-def _fit_models(
-    tree: FlatTree, task: TrainingTask, penalties: Sequence[float], n_jobs: int | None, rounds: int
+def with_models(
+    tree: FlatTree,
+    task: TrainingTask,
+    penalties: Sequence[float],
+    n_jobs: int | None,
+    *,
+    of_branches: bool = False,
+    steps: int = STEPS_AT_THE_END,
 ) -> Iterator[FlatTree]:
-    """Fit the models of the leaves with every penalty; those of classes start from the ones before."""
+    """Fit models to the training rows that reach the leaves; yield the tree with those of every penalty.
+
+    Parameters
+    ----------
+    tree : FlatTree
+        A finalized tree.
+    task : TrainingTask
+        The training rows. A weight of two equals the row twice.
+    penalties : sequence of float
+        λ, in the unit of the weights.
+    n_jobs : int or None
+        Threads.
+    of_branches : bool
+        Whether models have weights only for features that a split of the tree has, if there is one.
+    steps : int
+        Of a softmax towards its best weights.
+    """
     structure, scaling, part, target = tree.structure, tree.statistics.scaling, task.training, task.target
     X, weight = np.asarray(part.X[:], dtype=np.float32), part.weight
-    rows, leaf = LeafRows.of(scaling.apply(X, n_jobs), part.y, target), route_rows(tree, X, n_jobs)
+    scaled, leaf = scaling.apply(X, n_jobs), route_rows(tree, X, n_jobs)
+    used: slice | npt.NDArray[np.intp] = slice(None)
+    if of_branches and structure.n_splits:
+        used = np.flatnonzero((tree.weight != 0).any(axis=0))
     members = Members.of_leaves(leaf, weight, structure.n_leaves)
-    sums = None
-    for penalty in penalties:
-        sums = rows.fitted(structure, members, penalty, sums, rounds)
-        raw, bias = folded(sums, scaling)
-        variance = None
-        if target.is_regression:
-            left = rows.variances(structure, members, sums)
-            variance = structure.means_below(left, np.array([one.share.sum() for one in members]))
+    models = LeafRows.of(scaled[:, used], part.y, target).fit(structure, members, penalties, steps=steps)
+    sums = np.zeros((*models.sums.shape[:2], scaled.shape[1] + 1, models.sums.shape[3]))
+    sums[:, :, :-1][:, :, used], sums[:, :, -1] = models.sums[:, :, :-1], models.sums[:, :, -1]
+    n_rows = np.array([one.share.sum() for one in members])
+    for number, own in enumerate(sums):
+        raw, bias = folded(own, scaling)
+        variance = None if models.variances is None else structure.means_below(models.variances[number], n_rows)
         yield replace(tree, linear_weight=raw, linear_bias=bias, linear_variance=variance)
 
 
@@ -260,38 +364,3 @@ def folded(sums: Doubles, scaling: Scaling) -> tuple[Doubles, Doubles]:
     """Weights and offsets for raw rows.  (n_nodes, q, n_answers) → (n_nodes, n_answers, n_features), (…, n_answers)"""
     weight = sums[:, :-1].transpose(0, 2, 1) * scaling.factor
     return weight, sums[:, -1] - weight @ scaling.center
-
-
-def best_penalty(
-    trees: Sequence[FlatTree], tasks: Sequence[TrainingTask], validation: Sequence[RowSet], n_jobs: int | None
-) -> float:
-    """The penalty out of a few whose models are best on rows that did not train the trees, all trees together.
-
-    For regression it is the largest within one standard error of the best: few rows say little of a small one, whose
-    models may be far off. Penalties are in rows of mean weight, so that the unit of the weights changes nothing.
-    """
-    unit = float(np.mean([task.training.weight.mean() for task in tasks]))
-    penalties = PENALTIES[tasks[0].target.name]
-    scores: list[list[Doubles]] = [[] for _ in penalties]
-    for tree, task, held_out in zip(trees, tasks, validation, strict=True):
-        leaf = route_rows(tree, held_out.X, n_jobs)
-        # From the largest one on: its models are nearest to the start.
-        descending = [unit * penalty for penalty in reversed(penalties)]
-        models = _fit_models(tree, task, descending, n_jobs, ROUNDS_TO_SCORE)
-        for number, fitted in zip(reversed(range(len(penalties))), models, strict=True):
-            answers = fitted.target.predict(fitted.scaled_values(leaf, held_out.X))
-            scores[number].append(np.asarray(task.target.score_predictions(answers, held_out.y), dtype=np.float64))
-    weight = np.concatenate([held_out.weight for held_out in validation])
-    sums = [sum(float(part.weight @ one) for part, one in zip(validation, rows, strict=True)) for rows in scores]
-    best = int(np.argmax(sums))
-    if tasks[0].target.is_regression:
-        of_rows = [np.concatenate(rows) for rows in scores]
-        best = max(number for number, rows in enumerate(of_rows) if _is_near(of_rows[best] - rows, weight))
-    return unit * penalties[best]
-
-
-def _is_near(lost: Doubles, weight: Doubles) -> bool:
-    """Whether what rows lose is in the mean no more than its standard error."""
-    share = weight / weight.sum()
-    mean = float(share @ lost)
-    return mean <= float(np.sqrt((share**2 * (lost - mean) ** 2).sum()))

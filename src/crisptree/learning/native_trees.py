@@ -154,7 +154,7 @@ def _options(spec: Spec, *, tunes: bool) -> Any:
         limits.min_impurity_decrease,
         TRIES,
         -1 if spec.n_drawn is None else spec.n_drawn,
-        0.0 if spec.leaf_penalty is None else LOST,
+        LOST if spec.has_linear_leaves else 0.0,
     )
     options.set_growth(*_phase(spec.growth))
     if tunes and spec.finetuning.epochs:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from crisptree.data.raw_rows import Scaling
 from crisptree.equations.annealing import DECAYS, SCHEDULES
+from crisptree.inference.flat_tree import BRANCH_LINEAR, has_linear_leaves
 from crisptree.splits import AbstractSplits, AxisCandidates, Factory, ObliqueSplits
 
 
@@ -310,6 +311,10 @@ class Spec:
         How many features a split may ask, drawn for each; None lets it ask all.
     leaf_penalty : float or None
         λ of linear models in the leaves; None where leaves are constant.
+    grows_on_residuals : bool
+        Whether a regression tree grows on the residuals of one linear model of all rows.
+    has_branch_models : bool
+        Whether linear models have weights only for features that a split of the tree has.
     row_weight : float
         The mean weight of a row, in which training has them; λ is in weights as they were given.
     n_init : int
@@ -333,6 +338,8 @@ class Spec:
     constraints: Constraints = field(default_factory=Constraints)
     n_drawn: int | None = None
     leaf_penalty: float | None = None
+    grows_on_residuals: bool = False
+    has_branch_models: bool = False
     row_weight: float = 1.0
     n_init: int = 1
 
@@ -366,13 +373,13 @@ class Spec:
             epochs=parameters["finetune_epochs"],
             learning_rate=rate,
             # Linear leaves say more than a table could of what lies below upper levels.
-            upper_levels=None if parameters.get("leaf_model") == "linear" else parameters["upper_levels"],
+            upper_levels=None if has_linear_leaves(parameters) else parameters["upper_levels"],
         )
         optimizer = resolve_optimizer(parameters, is_small_table=is_small_table)
         if optimizer == LBFGS:
             if parameters["grow"] != "co2":  # its bound has steps of its own
                 growth = replace(growth, **LBFGS_PLAN | LBFGS_PHASES["growth"])
-            if finetuning.epochs and parameters.get("leaf_model", "constant") == "constant":
+            if finetuning.epochs and not has_linear_leaves(parameters):
                 finetuning = replace(finetuning, **LBFGS_PLAN | LBFGS_PHASES["finetuning"])
         return cls(
             growth=growth,
@@ -392,6 +399,8 @@ class Spec:
             constraints=Constraints.of(parameters),
             n_drawn=parameters.get("n_drawn"),
             leaf_penalty=_leaf_penalty(parameters, mean_weight),
+            grows_on_residuals=parameters.get("leaf_model") == "linear",
+            has_branch_models=parameters.get("leaf_model") == BRANCH_LINEAR,
             row_weight=mean_weight,
             n_init=_n_init(parameters, optimizer),
         )
@@ -406,6 +415,11 @@ class Spec:
         """Whether L-BFGS does all of the training, finetuning too where there is any."""
         is_tuned = self.finetuning.optimizer == LBFGS or self.finetuning.epochs == 0
         return self.grows_by_lbfgs and is_tuned and self.algorithm == "likelihood" and self.patience is None
+
+    @property
+    def has_linear_leaves(self) -> bool:
+        """Whether leaves will have linear models, be they fitted with the tree or afterwards."""
+        return self.grows_on_residuals or self.has_branch_models
 
     @property
     def has_kernels(self) -> bool:
@@ -461,7 +475,7 @@ def _n_init(parameters: Mapping[str, Any], optimizer: str) -> int:
     """Resolve the number of random starts; trees that are not grown from random stumps and finetuned have one."""
     n_init = parameters.get("n_init", 1)
     is_random = parameters["grow"] in ("greedy", "balanced") and parameters["finetune_epochs"] > 0
-    if not is_random or parameters.get("leaf_model") == "linear" or parameters["early_stopping"]:
+    if not is_random or has_linear_leaves(parameters) or parameters["early_stopping"]:
         return 1
     if n_init == "auto":
         return LBFGS_STARTS if optimizer == LBFGS else 1
@@ -470,7 +484,7 @@ def _n_init(parameters: Mapping[str, Any], optimizer: str) -> int:
 
 def _leaf_penalty(parameters: Mapping[str, Any], mean_weight: float) -> float | None:
     """λ of linear leaves; by default so many rows of mean weight."""
-    if parameters.get("leaf_model") != "linear":
+    if not has_linear_leaves(parameters):
         return None
     penalty = parameters["leaf_l2"]
     return DEFAULT_LEAF_PENALTY * mean_weight if penalty == "auto" else penalty

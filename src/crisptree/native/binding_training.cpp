@@ -680,6 +680,38 @@ void bind(nb::module_& m, const char* rows, const char* trainer, const char* tre
   m.def("train_trees", &train_trees<T>);
 }
 
+void fit_leaf_models(Array<const double, 2> x, std::optional<Numbers<1>> label, std::optional<Array<const double, 2>> y, Numbers<1> row, Numbers<1> begin,
+                     Doubles share, Children left, Children right, Array<const double, 2> root, Doubles penalty, std::optional<Array<const double, 3>> start,
+                     Array<double, 4> weights, std::optional<Array<double, 3>> variance, int max_iterations, double tolerance) {
+  const int64_t n = static_cast<int64_t>(x.shape(0)), q = static_cast<int64_t>(x.shape(1)), n_splits = static_cast<int64_t>(left.shape(0));
+  const int64_t n_nodes = 2 * n_splits + 1, n_rows = static_cast<int64_t>(row.shape(0)), n_outputs = static_cast<int64_t>(weights.shape(3));
+  must(active->fit_leaf_models != nullptr, "this compiler has built no leaf models");
+  must(label.has_value() != y.has_value(), "labels or numbers per row");
+  must(static_cast<int64_t>(label ? label->shape(0) : y->shape(0)) == n && (!y || static_cast<int64_t>(y->shape(1)) == n_outputs), "one y per row");
+  must(q > 0 && n_outputs > 0 && root.shape(0) == penalty.shape(0) && static_cast<int64_t>(root.shape(1)) == q, "one strength per weight of the root and penalty");
+  must(weights.shape(0) == penalty.shape(0) && static_cast<int64_t>(weights.shape(1)) == n_nodes && static_cast<int64_t>(weights.shape(2)) == q,
+       "weights of every node and penalty");
+  must(!start || (static_cast<int64_t>(start->shape(0)) == n_nodes && static_cast<int64_t>(start->shape(1)) == q && static_cast<int64_t>(start->shape(2)) == n_outputs),
+       "a start for the weights of every node");
+  must(!variance || (variance->shape(0) == penalty.shape(0) && static_cast<int64_t>(variance->shape(1)) == n_splits + 1 && static_cast<int64_t>(variance->shape(2)) == n_outputs),
+       "a variance of every leaf and penalty");
+  must(static_cast<int64_t>(share.shape(0)) == n_rows && static_cast<int64_t>(begin.shape(0)) == n_splits + 2, "rows of every leaf, each with a share");
+  must(begin.data()[0] == 0 && begin.data()[n_splits + 1] == n_rows, "every row of a leaf");
+  for (int64_t leaf = 0; leaf <= n_splits; ++leaf) must(begin.data()[leaf] <= begin.data()[leaf + 1], "rows of leaves in order");
+  for (int64_t i = 0; i < n_rows; ++i) must(row.data()[i] >= 0 && row.data()[i] < n, "a row must exist");
+  for (int64_t i = 0; label && i < n; ++i) must(label->data()[i] >= 0 && label->data()[i] < n_outputs, "a label must be a class");
+  for (size_t i = 0; i < penalty.shape(0); ++i) must(penalty.data()[i] > 0, "penalties must be above 0");
+  must(right.shape(0) == left.shape(0), "one child on each side of a split");
+  check_children(left, right, left.shape(0));
+  must_be_tree(left.data(), right.data(), n_splits);
+  must_be_aligned(x, row, begin, share, left, right, root, penalty, weights);
+  const LeafProblem problem = {x.data(), q, label ? label->data() : nullptr, y ? y->data() : nullptr, n_outputs, row.data(), begin.data(), share.data(),
+                               left.data(), right.data(), n_splits, root.data(), penalty.data(), static_cast<int64_t>(penalty.shape(0)), max_iterations,
+                               tolerance, weights.data(), start ? start->data() : nullptr, variance ? variance->data() : nullptr};
+  nb::gil_scoped_release released;
+  active->fit_leaf_models(problem);
+}
+
 void check_labels(const Numbers<1>& y, int64_t n_classes) {
   for (size_t i = 0; i < y.shape(0); ++i) must(y.data()[i] >= 0 && y.data()[i] < n_classes, "a label must be a class");
 }
@@ -760,6 +792,9 @@ NB_MODULE(_training, m) {
         o.finetuning = {nullptr, 0, noise, l1, l2, prior, max_iterations, tolerance, leaf_prior, is_shared_by_rows};
       });
   m.def("descend", &descend_lines);
+  m.attr("has_leaf_models") = base_training.fit_leaf_models != nullptr;
+  m.def("fit_leaf_models", &fit_leaf_models, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+        nb::arg().none(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg());
   m.def("best_thresholds", &best_thresholds);
   bind<float>(m, "SingleRows", "SingleTrainer", "SingleTree");
   bind<double>(m, "DoubleRows", "DoubleTrainer", "DoubleTree");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lbfgs.h"
+#include "leaf_models.h"
 #include "pool.h"
 #include "trees.h"
 #include "windows.h"
@@ -252,6 +253,7 @@ struct TrainingKernel {
 struct TrainingKernels {
   TrainingKernel<float> singles;
   TrainingKernel<double> doubles;
+  FitLeafModels fit_leaf_models;  // null where the compiler has no vector types
 };
 
 extern const TrainingKernels base_training;

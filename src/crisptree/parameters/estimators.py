@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from crisptree.parameters.training import (
-    ADAM_OPTIONS,
-    INTERACTION_CST,
     REGRESSION_BASELINES,
-    SIGN_CST,
-    Declared,
-    Parameter,
+    EstimatorParameters,
     Rule,
     TrainingOptions,
     columns_or_encoder,
@@ -24,6 +19,7 @@ from crisptree.parameters.training import (
     number,
     one_of,
     parameter,
+    redeclare,
     rows_or_fraction,
     split_rule,
     true_or_false,
@@ -35,31 +31,40 @@ from crisptree.parameters.training import (
 MAX_STAGES = 8
 MAX_TREES = 10_000
 
-RENAMED = {
-    "apart": "interaction_cst",
-    "categorical": "categorical_features",
-    "leaf_penalty": "leaf_l2",
-    "leaves": "leaf_model",
-    "prune": "ccp_alpha",
-    "roughness": "spatial_penalty",
-    "shifts": "max_shift",
-    "signs": "sign_cst",
-}
-"""Names in model files of earlier versions, and what the parameters are called now."""
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, str) or (is_whole(value) and value >= 0)
+
+
+def _are_columns(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(value) > 0 and all(map(_is_column, value))
+
+
+SIGN_CST = Rule(
+    lambda value: (
+        value is None
+        or (
+            isinstance(value, dict)
+            and all(map(_is_column, value))
+            and all(is_whole(sign) and sign in (-1, 1) for sign in value.values())
+        )
+    ),
+    'None or a dict of columns, by name or number, with 1 or -1 for each, such as {"age": 1, 3: -1}',
+)
+
+INTERACTION_CST = Rule(
+    lambda value: (
+        value is None or (isinstance(value, tuple | list) and len(value) > 1 and all(map(_are_columns, value)))
+    ),
+    'None or a list of two or more groups of columns, by name or number, such as [["age", "height"], [3, 4]]',
+)
 
 
 @declare_parameters
-class TreeParameters(Declared):
+class TreeParameters(EstimatorParameters):
     """Parameters of every estimator."""
 
     AUTO: ClassVar[dict[str, Any]] = {"steepness_step": 0.1}
-    """Training options whose "auto" is a fixed value of the estimator."""
-
-    TRAINING_RULES: ClassVar[dict[str, Rule]] = {}
-    """Training options for which the estimator accepts less."""
-
-    FIXED: ClassVar[dict[str, Any]] = {}
-    """Values of parameters that other estimators have and this one has not."""
 
     split: str | Callable[[tuple[int, ...]], Any] = parameter(
         default="oblique",
@@ -181,95 +186,9 @@ class TreeParameters(Declared):
         ``TrainingOptions()``.""",
     )
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; with ``deep`` also the training options, as ``training__epochs``."""
-        values: dict[str, Any] = super().get_params(deep=False)  # type: ignore[misc]
-        if deep and isinstance(self.training, TrainingOptions | None):
-            options = self.training or TrainingOptions()
-            values |= {f"training__{name}": value for name, value in options.get_params().items()}
-        return values
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name; those of ``training`` as ``training__epochs=5``."""
-        nested = {name: value for name, value in params.items() if name.startswith("training__")}
-        super().set_params(**{name: value for name, value in params.items() if name not in nested})  # type: ignore[misc]
-        if nested:
-            options = self.training or TrainingOptions()
-            changes = {name.removeprefix("training__"): value for name, value in nested.items()}
-            unknown = changes.keys() - options.PARAMETERS.keys()
-            if unknown:
-                raise ValueError(
-                    f"TrainingOptions has no option {min(unknown)!r}; it has {', '.join(options.PARAMETERS)}."
-                )
-            self.training = options.replace(**changes)
-        return self
-
-    @classmethod
-    def _describe_unknown(cls, name: str) -> str:
-        """Say what an unknown parameter is called now, or where it belongs."""
-        text, new = f"{cls.__name__}() has no parameter {name!r}", RENAMED.get(name, name)
-        place = f"training=TrainingOptions({new}=...)" if new in TrainingOptions.PARAMETERS else f"{new}=..."
-        if new != name:
-            return f"{text}; it is called {new!r} now: {place}."
-        if name in TrainingOptions.PARAMETERS:
-            return f"{text}; it is a training option: {place}."
-        return super()._describe_unknown(name)
-
-    @classmethod
-    def declared_parameters(cls) -> dict[str, Parameter]:
-        """Return the declarations of all parameters, those of ``training`` among them."""
-        own = {name: one for name, one in cls.PARAMETERS.items() if name != "training"}
-        rules = cls.TRAINING_RULES
-        options = {
-            name: replace(one, rule=rules[name]) if name in rules else one
-            for name, one in TrainingOptions.PARAMETERS.items()
-        }
-        return own | options
-
-    def flat_parameters(self) -> dict[str, Any]:
-        """Return the values of all parameters, those of ``training`` among them, by their own names."""
-        values: dict[str, Any] = self.get_params(deep=False)
-        training = values.pop("training")
-        if not isinstance(training, TrainingOptions | None):
-            raise ValueError(f"`training` must be a TrainingOptions or None; got {training!r}.")
-        values |= (training or TrainingOptions()).get_params()
-        return values
-
-    def training_parameters(self) -> dict[str, Any]:
-        """Return ``flat_parameters`` with what the estimator fixes in place."""
-        values = self.flat_parameters() | self.FIXED
-        if values["optimizer"] == "auto" and sets_adam_options(values):
-            values["optimizer"] = "adam"
-        for name, value in self.AUTO.items():
-            if isinstance(values[name], str) and values[name] == "auto":
-                values[name] = value
-        return values
-
-    @classmethod
-    def from_flat(cls, **values: Any) -> Self:
-        """Make an estimator of parameters and training options by their own names, as model files have them."""
-        return cls(**nest_parameters(values))
-
-
-def sets_adam_options(values: Mapping[str, Any]) -> bool:
-    """Return True if an option of Adam's schedule differs from its default; no finetuning at all is none of them."""
-    defaults = {name: TrainingOptions.PARAMETERS[name].default for name in ADAM_OPTIONS}
-    changed = {name for name, default in defaults.items() if values[name] is not default and values[name] != default}
-    return bool(changed - ({"finetune_epochs"} if values["finetune_epochs"] == 0 else set()))
-
-
-def nest_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Move training options among some parameters into one ``training``.
-
-    Examples
-    --------
-    >>> nest_parameters({"max_depth": 2, "epochs": 5})
-    {'max_depth': 2, 'training': TrainingOptions(epochs=5)}
-    """
-    own = {name: value for name, value in values.items() if name not in TrainingOptions.PARAMETERS}
-    changes = {name: value for name, value in values.items() if name in TrainingOptions.PARAMETERS}
-    options = (own.get("training") or TrainingOptions()).replace(**changes)
-    return own if options == TrainingOptions() else own | {"training": options}
+AUTO_OR_STRENGTH = word_or("auto", number(0.0))
+AUTO_DOC = ' "auto" selects it on held-out rows.'
 
 
 @declare_parameters
@@ -300,40 +219,33 @@ class RowParameters(TreeParameters):
         rule=word_or("auto", whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)")),
         flag="--depth",
     )
-    l1: float | str = parameter(
+    l1: float | str = redeclare(
+        TreeParameters,
+        "l1",
         default="auto",
         kind='float or "auto"',
         doc="""Strength of the penalty Σ|β| on scaled weights, which makes weights exactly zero. Linear splits
         only. The features that a column of a table becomes are one group, penalised by √size ‖β‖.
         "auto" selects it on held-out rows.""",
-        rule=word_or("auto", number(0.0)),
-        flag="--l1",
+        rule=AUTO_OR_STRENGTH,
     )
-    l2: float | str = parameter(
+    l2: float | str = redeclare(
+        TreeParameters,
+        "l2",
         default=0.0,
         kind='float or "auto"',
-        doc='Strength of the penalty Σβ² on scaled weights. "auto" selects it on held-out rows.',
-        rule=word_or("auto", number(0.0)),
-        flag="--l2",
+        doc=TreeParameters.PARAMETERS["l2"].doc + AUTO_DOC,
+        rule=AUTO_OR_STRENGTH,
     )
-    input_noise: float | str = parameter(
+    input_noise: float | str = redeclare(
+        TreeParameters,
+        "input_noise",
         default="auto",
         kind='float or "auto"',
-        doc="""Standard deviation of Gaussian noise on the scaled features, integrated out in closed form.
-        Linear splits only; the steepness of a split falls with the norm of its weights. "auto" selects
-        it on held-out rows.""",
-        rule=word_or("auto", number(0.0)),
-        flag="--input-noise",
-        before=0.0,
+        doc=TreeParameters.PARAMETERS["input_noise"].doc + AUTO_DOC,
+        rule=AUTO_OR_STRENGTH,
     )
-    shrinkage: float | str = parameter(
-        default="auto",
-        kind='float or "auto"',
-        doc=TreeParameters.PARAMETERS["shrinkage"].doc,
-        rule=word_or("auto", number(0.0)),
-        flag="--shrinkage",
-        before=0.0,
-    )
+    shrinkage: float | str = redeclare(TreeParameters, "shrinkage", default="auto")
     image_shape: tuple[int, ...] | None = parameter(
         default=None,
         kind="tuple of int or None",
@@ -383,12 +295,13 @@ class RowParameters(TreeParameters):
     )
     leaf_model: str = parameter(
         default="auto",
-        kind='{"auto", "constant", "linear"}',
+        kind='{"auto", "constant", "linear", "branch_linear"}',
         doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression whose
-        weights are sums of parts along the path (docs/linear-leaves.md). Linear leaves need dense rows
-        of at most 512 features and linear splits. "auto" compares both on held-out rows of small
+        weights are sums of parts along the path (docs/linear-leaves.md), of all features ("linear") or of
+        those that the splits of the tree have ("branch_linear"). Linear leaves need dense rows of at most
+        512 features and linear splits. "auto" compares both on held-out rows of small
         tables where other parameters are selected, too; else leaves are constant.""",
-        rule=one_of("auto", "constant", "linear"),
+        rule=one_of("auto", "constant", "linear", "branch_linear"),
         flag="--leaf-model",
         before="constant",
     )
@@ -636,7 +549,9 @@ class ForestRegressorParameters(BaggingParameters, RegressorParameters):
 
     FIXED: ClassVar[dict[str, Any]] = UNPRUNED
 
-    split: str | Callable[[tuple[int, ...]], Any] = parameter(
+    split: str | Callable[[tuple[int, ...]], Any] = redeclare(
+        RowParameters,
+        "split",
         default="auto",
         kind='{"auto", "oblique", "axis", "mixed", "conv"} or callable',
         doc=RowParameters.PARAMETERS["split"].doc
@@ -645,7 +560,6 @@ class ForestRegressorParameters(BaggingParameters, RegressorParameters):
         "auto" takes it, with sharp hyperplanes, unless another forest is better by more than one
         standard error.""",
         rule=split_rule("auto", "oblique", "axis", "mixed", "conv"),
-        flag="--split",
     )
     bootstrap: bool | str = parameter(
         default="auto", kind='bool or "auto"', doc=BOOTSTRAP_DOC, rule=word_or("auto", true_or_false())

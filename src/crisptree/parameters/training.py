@@ -1,11 +1,11 @@
-"""Declarations of parameters: rules, documentation, flags; and ``TrainingOptions``."""
+"""How parameters are declared, checked, nested and flattened; and ``TrainingOptions``."""
 
 from __future__ import annotations
 
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter as Argument
 from inspect import Signature
 from numbers import Real
@@ -128,34 +128,6 @@ def columns_or_encoder() -> Rule:
     return Rule(holds, "'auto', None, a list of columns or a TableEncoder")
 
 
-def _is_column(value: Any) -> bool:
-    return isinstance(value, str) or (is_whole(value) and value >= 0)
-
-
-def _are_columns(value: Any) -> bool:
-    return isinstance(value, tuple | list) and len(value) > 0 and all(map(_is_column, value))
-
-
-SIGN_CST = Rule(
-    lambda value: (
-        value is None
-        or (
-            isinstance(value, dict)
-            and all(map(_is_column, value))
-            and all(is_whole(sign) and sign in (-1, 1) for sign in value.values())
-        )
-    ),
-    'None or a dict of columns, by name or number, with 1 or -1 for each, such as {"age": 1, 3: -1}',
-)
-
-INTERACTION_CST = Rule(
-    lambda value: (
-        value is None or (isinstance(value, tuple | list) and len(value) > 1 and all(map(_are_columns, value)))
-    ),
-    'None or a list of two or more groups of columns, by name or number, such as [["age", "height"], [3, 4]]',
-)
-
-
 DOC_WIDTH = 110
 DeclaredT = TypeVar("DeclaredT", bound="Declared")
 NEVER = object()
@@ -209,6 +181,11 @@ def parameter(
     return Parameter(default, rule, kind, doc, flag, before)
 
 
+def redeclare(base: type[Declared], name: str, *, default: Any, **changes: Any) -> Any:
+    """Declare a parameter as a base class does, with another default and some other changes."""
+    return replace(base.PARAMETERS[name], default=default, **changes)
+
+
 class Declared:
     """Base of classes whose parameters are declared as class attributes.
 
@@ -247,7 +224,7 @@ def document_parameters(declared: Mapping[str, Parameter]) -> str:
     return "\n".join(lines)
 
 
-@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(parameter,))
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(parameter, redeclare))
 def declare_parameters(cls: type[DeclaredT]) -> type[DeclaredT]:
     """Collect the parameters that a class and its bases declare, and make an ``__init__`` that takes them.
 
@@ -578,3 +555,121 @@ class TrainingOptions(Declared):
     def _is_default(self, name: str, value: Any) -> bool:
         default = self.PARAMETERS[name].default
         return value is default or (type(value) is type(default) and bool(value == default))
+
+
+RENAMED = {
+    "apart": "interaction_cst",
+    "categorical": "categorical_features",
+    "leaf_penalty": "leaf_l2",
+    "leaves": "leaf_model",
+    "prune": "ccp_alpha",
+    "roughness": "spatial_penalty",
+    "shifts": "max_shift",
+    "signs": "sign_cst",
+}
+"""Names in model files of earlier versions, and what the parameters are called now."""
+
+
+class EstimatorParameters(Declared):
+    """Base of all parameters of estimators, with ``training`` among them."""
+
+    AUTO: ClassVar[dict[str, Any]] = {}
+    """Training options whose "auto" is a fixed value of the estimator."""
+
+    TRAINING_RULES: ClassVar[dict[str, Rule]] = {}
+    """Training options for which the estimator accepts less."""
+
+    FIXED: ClassVar[dict[str, Any]] = {}
+    """Values of parameters that other estimators have and this one has not."""
+
+    training: TrainingOptions | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; with ``deep`` also the training options, as ``training__epochs``."""
+        values: dict[str, Any] = super().get_params(deep=False)  # type: ignore[misc]
+        if deep and isinstance(self.training, TrainingOptions | None):
+            options = self.training or TrainingOptions()
+            values |= {f"training__{name}": value for name, value in options.get_params().items()}
+        return values
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; those of ``training`` as ``training__epochs=5``."""
+        nested = {name: value for name, value in params.items() if name.startswith("training__")}
+        super().set_params(**{name: value for name, value in params.items() if name not in nested})  # type: ignore[misc]
+        if nested:
+            options = self.training or TrainingOptions()
+            changes = {name.removeprefix("training__"): value for name, value in nested.items()}
+            unknown = changes.keys() - options.PARAMETERS.keys()
+            if unknown:
+                raise ValueError(
+                    f"TrainingOptions has no option {min(unknown)!r}; it has {', '.join(options.PARAMETERS)}."
+                )
+            self.training = options.replace(**changes)
+        return self
+
+    @classmethod
+    def _describe_unknown(cls, name: str) -> str:
+        """Say what an unknown parameter is called now, or where it belongs."""
+        text, new = f"{cls.__name__}() has no parameter {name!r}", RENAMED.get(name, name)
+        place = f"training=TrainingOptions({new}=...)" if new in TrainingOptions.PARAMETERS else f"{new}=..."
+        if new != name:
+            return f"{text}; it is called {new!r} now: {place}."
+        if name in TrainingOptions.PARAMETERS:
+            return f"{text}; it is a training option: {place}."
+        return super()._describe_unknown(name)
+
+    @classmethod
+    def declared_parameters(cls) -> dict[str, Parameter]:
+        """Return the declarations of all parameters, those of ``training`` among them."""
+        own = {name: one for name, one in cls.PARAMETERS.items() if name != "training"}
+        rules = cls.TRAINING_RULES
+        options = {
+            name: replace(one, rule=rules[name]) if name in rules else one
+            for name, one in TrainingOptions.PARAMETERS.items()
+        }
+        return own | options
+
+    def flat_parameters(self) -> dict[str, Any]:
+        """Return the values of all parameters, those of ``training`` among them, by their own names."""
+        values: dict[str, Any] = self.get_params(deep=False)
+        training = values.pop("training")
+        if not isinstance(training, TrainingOptions | None):
+            raise ValueError(f"`training` must be a TrainingOptions or None; got {training!r}.")
+        values |= (training or TrainingOptions()).get_params()
+        return values
+
+    def training_parameters(self) -> dict[str, Any]:
+        """Return ``flat_parameters`` with what the estimator fixes in place."""
+        values = self.flat_parameters() | self.FIXED
+        if values["optimizer"] == "auto" and sets_adam_options(values):
+            values["optimizer"] = "adam"
+        for name, value in self.AUTO.items():
+            if isinstance(values[name], str) and values[name] == "auto":
+                values[name] = value
+        return values
+
+    @classmethod
+    def from_flat(cls, **values: Any) -> Self:
+        """Make an estimator of parameters and training options by their own names, as model files have them."""
+        return cls(**nest_parameters(values))
+
+
+def sets_adam_options(values: Mapping[str, Any]) -> bool:
+    """Return True if an option of Adam's schedule differs from its default; no finetuning at all is none of them."""
+    defaults = {name: TrainingOptions.PARAMETERS[name].default for name in ADAM_OPTIONS}
+    changed = {name for name, default in defaults.items() if values[name] is not default and values[name] != default}
+    return bool(changed - ({"finetune_epochs"} if values["finetune_epochs"] == 0 else set()))
+
+
+def nest_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Move training options among some parameters into one ``training``.
+
+    Examples
+    --------
+    >>> nest_parameters({"max_depth": 2, "epochs": 5})
+    {'max_depth': 2, 'training': TrainingOptions(epochs=5)}
+    """
+    own = {name: value for name, value in values.items() if name not in TrainingOptions.PARAMETERS}
+    changes = {name: value for name, value in values.items() if name in TrainingOptions.PARAMETERS}
+    options = (own.get("training") or TrainingOptions()).replace(**changes)
+    return own if options == TrainingOptions() else own | {"training": options}

@@ -141,7 +141,7 @@ class CheckpointFolder:
             ) from error
 
     @contextmanager
-    def held(self) -> Iterator[bool]:
+    def lock(self) -> Iterator[bool]:
         """Lock the folder, which is created if missing; yields False if another process has locked it."""
         self.path.mkdir(parents=True, exist_ok=True)
         if sys.platform == "win32":

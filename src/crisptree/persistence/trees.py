@@ -151,11 +151,11 @@ class CheckedArrays:
     arrays: Arrays
     sizes: dict[str, int]
 
-    def build(self, kind: Callable[..., Part], **fields_given: Any) -> Part:
-        """Build a dataclass from its arrays and the fields in ``fields_given``."""
-        values = dict(fields_given)
+    def build(self, kind: Callable[..., Part], **known_fields: Any) -> Part:
+        """Build a dataclass from its arrays and the fields in ``known_fields``."""
+        values = dict(known_fields)
         for name, hint in _hints(kind).items():
-            if name not in fields_given and (name in self.arrays or not _has_default(kind, name)):
+            if name not in known_fields and (name in self.arrays or not _has_default(kind, name)):
                 inner = isinstance(hint, type) and is_dataclass(hint)
                 values[name] = self.build(hint) if inner else self._value(name, hint)
         try:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from crisptree.data.batches import Batches, StreamError
 from crisptree.data.raw_rows import MIN_SPREAD, SCALES, Scaling
+from crisptree.data.validation import InputSchema
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.learning.sources.batches import BatchedTask, Totals
 from crisptree.pipeline.monitoring import Checkpoints
-from crisptree.pipeline.trees import Dataset, TrainedRows, device_text, fit_rows
+from crisptree.pipeline.trees import TrainedRows, TrainingDataset, describe_device, fit_rows
+from crisptree.pipeline.validation import (
+    RowModel,
+    check_capabilities,
+    check_parameters,
+    check_validation,
+    draw_seed,
+)
 from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.selection.parameters import resolve_scale
 from crisptree.targets import Target
@@ -44,7 +52,7 @@ class BatchStatistics:
     def n_features(self) -> int:
         return len(self.spread)
 
-    def scaling(self, kind: str | None) -> Scaling:
+    def learn_scaling(self, kind: str | None) -> Scaling:
         """Return the scaling, as ``Scaling.learn`` computes it."""
         mean = self.totals.mean
         return Scaling(*SCALES[kind](mean, self.spread, self.varies), mean, self.spread)
@@ -64,7 +72,7 @@ class BatchStatistics:
             raise StreamError("the batches must hold at least one row; they hold none.")
         encoding, statistics = y_statistics.learn(batches.name)
         X, y, weight = reservoir.rows
-        y, weight = encoding.encode(encoding.as_numbers(y), weight)
+        y, weight = encoding.encode(encoding.to_numeric(y), weight)
         target, n_rows = encoding.target_of(y), y_statistics.n_rows
         total = float(target.weight(statistics))
         if not total > 0:
@@ -83,7 +91,7 @@ class BatchStatistics:
         for X, y, weight in self.batches.one_pass():
             with _refusing_batches():
                 seen += self.statistics.rows_checksum(y)
-                part = _with_weight(RowSet(X, *encoding.encode(encoding.as_numbers(y), weight)))
+                part = _with_weight(RowSet(X, *encoding.encode(encoding.to_numeric(y), weight)))
             waiting.append(part)
             n_waiting += len(part.y)
             while n_waiting >= size:
@@ -184,7 +192,7 @@ class _Reservoir:
 
 
 @dataclass(frozen=True, eq=False)
-class BatchDataset(Dataset):
+class BatchDataset(TrainingDataset):
     """Rows that are read in batches, in several passes."""
 
     statistics: BatchStatistics
@@ -197,52 +205,51 @@ class BatchDataset(Dataset):
     def encoding(self) -> TargetEncoding:  # type: ignore[override]
         return self.statistics.encoding
 
-    def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
-        return self.statistics.scaling(kind)
+    def learn_scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
+        return self.statistics.learn_scaling(kind)
 
-    def problem(self, scaling: Scaling, held: Any) -> BatchedTask:
+    def make_task(self, scaling: Scaling, held_out: Any) -> BatchedTask:
         first = self.statistics
-        return BatchedTask(first.sample, scaling, first.target, held, totals=first.totals, chunks=first.chunks)
+        return BatchedTask(first.sample, scaling, first.target, held_out, totals=first.totals, chunks=first.chunks)
 
-    def selection_problem(self, problem: TrainingTask, held: Any, seed: int) -> TrainingTask:
-        return TrainingTask(self.statistics.sample, problem.scaling, self.target, held)
+    def make_selection_task(self, task: TrainingTask, held_out: Any, seed: int) -> TrainingTask:
+        return TrainingTask(self.statistics.sample, task.scaling, self.target, held_out)
 
     def split_off(self, fraction: float, seed: int) -> tuple[Self, Any]:
         raise ValueError("`validation` rows must be given for a fit on batches with prune or shrinkage 'auto'.")
 
 
-class BatchFit(NamedTuple):
-    """Result of a fit on batches."""
-
-    trained: TrainedRows
-    encoding: TargetEncoding
-    n_features: int
-
-
 def fit_batches(
-    parameters: Mapping[str, Any],
-    batches: Batches,
-    seed: int,
-    checkpoints: Checkpoints,
-    encoding: type[TargetEncoding],
-    check_validation: Callable[[TargetEncoding, int], RowSet] | None = None,
-) -> BatchFit:
-    """Train a tree on batches: a pass for the statistics, one for every epoch, and one for leaf statistics.
+    estimator: RowModel, batches: Batches, sample_weight: Any, eval_set: Any, checkpoints: Checkpoints
+) -> TrainedRows:
+    """Train a tree on batches, in a pass for statistics, one for every epoch and one for leaf statistics.
 
-    ``check_validation`` validates and encodes the validation rows, once the first pass has learned the encoding of y
-    and the number of features; None without an ``eval_set``.
+    Sets the input schema of the estimator.
     """
-    first = BatchStatistics.of(batches, encoding.statistics(parameters), seed)
-    data = BatchDataset(first)
-    held_out = None if check_validation is None else check_validation(first.encoding, first.n_features)
-    held_out = held_out and replace(held_out, y=first.target.conform(held_out.y))
+    if sample_weight is not None:
+        raise ValueError(
+            "`sample_weight` must be None for rows in batches; weights are the third part of a batch, (X, y, weight)."
+        )
+    parameters = estimator.training_parameters()
+    check_parameters(estimator.declared_parameters(), parameters)
+    check_capabilities(parameters, rows="batches", has_validation=eval_set is not None)
+    seed = draw_seed(parameters["random_state"])
+    first = BatchStatistics.of(batches, estimator.ENCODING.statistics(parameters), seed)
+    names = None if batches.columns is None else np.array(batches.columns, dtype=object)
+    encoded_by = estimator.input_schema.encoded_by
+    estimator.set_input_schema(InputSchema(first.n_features, names, encoded_by=encoded_by))
+    data, held_out = BatchDataset(first), None
+    if eval_set is not None:
+        held_out = check_validation(estimator, eval_set, first.encoding, may_be_soft=True)
+        held_out = replace(held_out, y=first.target.conform(held_out.y))
     inputs: dict[str, Any] = {
         "rows": first.totals,
         "classes": first.encoding.classes,
         "sample of the rows": first.sample,
         "validation": held_out,
     }
-    inputs["device"] = device_text(parameters, data.problem(first.scaling(resolve_scale(parameters, None)), None))
-    with checkpoints.kept(parameters, inputs, seed) as seed:
-        trained = fit_rows(parameters, data, held_out, None, {}, seed)
-    return BatchFit(trained, first.encoding, first.n_features)
+    inputs["device"] = describe_device(
+        parameters, data.make_task(first.learn_scaling(resolve_scale(parameters, None)), None)
+    )
+    with checkpoints.keep(parameters, inputs, seed) as seed:
+        return fit_rows(parameters, data, held_out, seed)

@@ -20,7 +20,7 @@ from crisptree.encoding.containers import as_table, materialize, refuse_batches
 from crisptree.pipeline.validation import draw_seed
 from crisptree.targets.base import check_sample_weight, class_numbers
 from crisptree.targets.classification import Probabilities, check_probabilities, one_hot
-from crisptree.targets.regression import check_numbers, squeeze_outputs
+from crisptree.targets.regression import check_regression_target, squeeze_outputs
 from crisptree.typing import ArrayLike
 
 DEFAULT_COPIES = 4
@@ -62,7 +62,7 @@ def label_by_regressor(teacher: Any, rows: TeacherRows, y: Any, trust: float | N
     _check_trust(trust, y)
     predictions = [_predict(teacher, part, rows.n_rows) for part in rows.rows]
     if y is not None:
-        truth = check_numbers(y)
+        truth = check_regression_target(y)
         check_consistent_length(np.empty(rows.n_rows), truth)
         if truth.shape[1] != predictions[0].shape[1]:
             raise ValueError(
@@ -109,7 +109,7 @@ def _predict(teacher: Any, X: Any, n_rows: int) -> Doubles:
         raise TypeError(f"`teacher` must be a fitted regressor with predict; got {kind}.")
     if hasattr(teacher, "classes_"):
         raise TypeError(f"`teacher` must predict numbers; a {kind} predicts classes. Use CrispTreeClassifier.distill.")
-    predictions = check_numbers(teacher.predict(X), "what `teacher.predict` gives")
+    predictions = check_regression_target(teacher.predict(X), "what `teacher.predict` gives")
     if len(predictions) != n_rows:
         raise ValueError(f"`teacher.predict` must give a number for each of {n_rows} rows; got {len(predictions)}.")
     return predictions

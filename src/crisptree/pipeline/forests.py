@@ -1,7 +1,4 @@
-"""The steps of a forest's fit: choices, bags, trees, and what the rows say that a tree has not seen.
-
-Nothing here knows what y is. Imported only when something trains.
-"""
+"""The fit of a forest: bootstrap samples, trees, and their out-of-bag predictions. Imports torch."""
 
 from __future__ import annotations
 
@@ -14,99 +11,258 @@ import numpy.typing as npt
 
 from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.finalization import inherit_ranges, record_ranges
-from crisptree.inference.flat_tree import CrispForest
+from crisptree.inference.flat_tree import CrispForest, has_linear_leaves
 from crisptree.learning.fitting import Bag, FittedTree, fit_forest
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.pipeline.bootstrap import Bagging, number_of
-from crisptree.pipeline.monitoring import recording
+from crisptree.pipeline.monitoring import Checkpoints, record_epochs
 from crisptree.pipeline.trees import ArrayDataset, prepare, spec_of
-from crisptree.pipeline.validation import TrainingData
+from crisptree.pipeline.validation import RowModel, TrainingData, check_fit, draw_seed
 from crisptree.selection.candidates import CART_SPLITS, Trial
 from crisptree.selection.evaluators import ForestEvaluator
 from crisptree.selection.parameters import MIXED, postprocess
+from crisptree.targets.base import TargetEncoding
 from crisptree.threads import row_blocks
 
 Doubles = npt.NDArray[np.float64]
-Finetunings = list[tuple[list[EpochRecord], int]]
-"""Of every tree the records of finetuning, and the number of the epoch that was kept."""
+Integers = npt.NDArray[np.int64]
+OnEpoch = Callable[[EpochRecord], None]
 
-STEP, MOST = 10, 100
-"""n_estimators="auto" adds so many trees at a time, up to so many."""
+TREES_AT_A_TIME, MAX_AUTO_TREES = 10, 100
+"""Trees that n_estimators="auto" adds at a time, and in all."""
+
+LIMITS_OF_CART = ("max_depth", "max_features")
+"""Parameters of a mixed forest that its CART trees take as they are."""
+
+IMAGE_SAMPLE_FRACTION = 0.8
+"""Share of images that a tree is trained on by default, without replacement. A bootstrap sample lacks more than a third
+of the rows, which costs trees of many pixels more than averaging gains."""
+
+MIN_IMAGES_TO_SAMPLE = 3
+"""With fewer, that share would leave none out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bagging:
+    """Sampling of ``n_drawn`` of ``n_rows`` rows for every tree of a forest with a seed.
+
+    ``bootstrap`` True draws with replacement, False without, and "balanced" with replacement as many of each of the
+    ``classes`` (n_rows,).
+
+    Examples
+    --------
+    >>> Bagging(6, 6, True, seed=0).times(0).tolist()
+    [1, 2, 0, 2, 0, 1]
+    """
+
+    n_rows: int
+    n_drawn: int
+    bootstrap: bool | str
+    seed: int
+    classes: Integers | None = None
+
+    @classmethod
+    def of(
+        cls, parameters: Mapping[str, Any], n_rows: int, seed: int, strata: Integers | None, *, are_images: bool
+    ) -> Bagging:
+        """Make the sampling of an estimator's parameters; ``strata`` are the class indices, for "balanced"."""
+        bootstrap, share = parameters["bootstrap"], parameters["max_samples"]
+        if bootstrap == "auto":
+            bootstrap = not are_images or share is not None or n_rows < MIN_IMAGES_TO_SAMPLE
+            share = share if bootstrap else IMAGE_SAMPLE_FRACTION
+        return cls(n_rows, count_share(share, n_rows), bootstrap, seed, strata)
+
+    @property
+    def kind(self) -> str:
+        """Description of the sampling, for errors and warm starts."""
+        how = {True: "with replacement", False: "each once", "balanced": "as many of every class"}[self.bootstrap]
+        return f"{self.n_drawn} of {self.n_rows} rows, {how}"
+
+    @property
+    def leaves_rows_out(self) -> bool:
+        """True if trees have out-of-bag rows."""
+        return bool(self.bootstrap) or self.n_drawn < self.n_rows
+
+    def times(self, tree: int) -> Integers:
+        """Count how often each row is drawn for a tree.  (n_rows,)"""
+        rng = self._generator(tree)
+        if not self.bootstrap:
+            drawn = rng.permutation(self.n_rows)[: self.n_drawn]
+        elif self.bootstrap == "balanced":
+            drawn = self._balanced(rng)
+        else:
+            drawn = rng.integers(self.n_rows, size=self.n_drawn)
+        return np.bincount(drawn, minlength=self.n_rows)
+
+    def tree_seed(self, tree: int) -> int:
+        """Derive the seed of a tree's training."""
+        return int(np.random.SeedSequence((self.seed, tree, 1)).generate_state(1)[0])
+
+    def _generator(self, tree: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence((self.seed, tree, 0)))
+
+    def _balanced(self, rng: np.random.Generator) -> Integers:
+        assert self.classes is not None
+        kinds, sizes = np.unique(self.classes, return_counts=True)
+        shares = np.full(len(kinds), self.n_drawn // len(kinds))
+        shares[: self.n_drawn % len(kinds)] += 1  # the remainder goes to the first ones
+        by_class = np.split(np.argsort(self.classes, kind="stable"), np.cumsum(sizes)[:-1])
+        return np.concatenate(
+            [rows[rng.integers(len(rows), size=share)] for rows, share in zip(by_class, shares, strict=True)]
+        )
+
+
+def count_share(share: Any, n: int) -> int:
+    """Convert a number or a share of n to a number of at least one."""
+    if share is None:
+        return n
+    return min(int(share), n) if isinstance(share, int | np.integer) else max(1, round(float(share) * n))
 
 
 class OutOfBag:
-    """What trees say of rows that they have not seen."""
+    """Out-of-bag predictions: for every row the mean of the trees that were not trained on it."""
 
     def __init__(self, data: TrainingData, n_jobs: int | None) -> None:
         self.data, self.n_jobs = data, n_jobs
         self.sums = np.zeros((len(data.y), data.target.n_values))
-        self.trees = np.zeros(len(data.y), dtype=np.int64)
+        self.n_trees = np.zeros(len(data.y), dtype=np.int64)
 
     def add(self, tree: CrispTree, times: npt.NDArray[np.integer]) -> None:
-        """One more tree, and how often it has seen each row."""
-        unseen = np.flatnonzero(times == 0)
-        for block in row_blocks(len(unseen)):
-            here = unseen[block]
-            X = self.data.X[here]
-            self.sums[here] += tree.leaf_values(route_rows(tree, X, self.n_jobs), X)
-        self.trees[unseen] += 1
+        """Add a tree that was trained on each row so many times."""
+        left_out = np.flatnonzero(times == 0)
+        for block in row_blocks(len(left_out)):
+            rows = left_out[block]
+            X = self.data.X[rows]
+            self.sums[rows] += tree.leaf_values(route_rows(tree, X, self.n_jobs), X)
+        self.n_trees[left_out] += 1
 
     @property
     def values(self) -> Doubles:
-        """The mean over the trees that have not seen a row; not a number where all have.  (n, n_outputs)"""
+        """The mean leaf values of every row; NaN where all trees were trained on it.  (n, n_outputs)"""
         with np.errstate(invalid="ignore"):
-            return self.sums / self.trees[:, None]
+            return self.sums / self.n_trees[:, None]
 
     @property
     def scores(self) -> Doubles:
-        """How good the answer is for every row; not a number where all trees have seen it.  (n,)"""
-        found, known = np.full(len(self.trees), np.nan), np.flatnonzero(self.trees)
-        if len(known):
-            labels = self.data.target.hard.conform(self.data.y[known])
-            found[known] = row_scores(self.data, self.values[known], labels)
-        return found
+        """The score of every row; NaN where all trees were trained on it.  (n,)"""
+        target, scores = self.data.target, np.full(len(self.n_trees), np.nan)
+        scored = np.flatnonzero(self.n_trees)
+        if len(scored):
+            predictions = self.data.encoding.scale_predictions(target.predict(self.values[scored]))
+            scores[scored] = target.score_predictions(predictions, target.hard.conform(self.data.y[scored]))
+        return scores
 
     @property
     def score(self) -> float:
-        """The weighted mean over the rows that some tree has not seen; not a number where there are none."""
-        known = self.trees > 0
-        return float(np.average(self.scores[known], weights=self.data.weight[known])) if known.any() else float("nan")
-
-
-def row_scores(data: TrainingData, values: Doubles, y: npt.NDArray[Any]) -> Doubles:
-    """How good what a forest says is for every row: for classes 1 or 0.  (n, n_outputs), (n, …) → (n,)"""
-    predictions = data.encoding.scale_predictions(data.target.predict(values))
-    return np.asarray(data.target.score_predictions(predictions, y), dtype=np.float64)
+        """The weighted mean score; NaN without out-of-bag rows."""
+        scored = self.n_trees > 0
+        if not scored.any():
+            return float("nan")
+        return float(np.average(self.scores[scored], weights=self.data.weight[scored]))
 
 
 class TrainedForest(NamedTuple):
-    """Trees, the records of their epochs, what they say of rows that they have not seen, and how they were chosen.
+    """Trees, the records of their epochs, out-of-bag predictions, selected parameters and all candidates.
 
-    ``best_iterations`` are the numbers of the finetuning epochs that early stopping has kept of the trees trained here.
+    ``best_iterations`` are the finetuning epochs that early stopping has kept of the trees trained here; the fields
+    from ``encoding`` on are what a warm start needs.
     """
 
     trees: list[CrispTree]
     history: list[EpochRecord]
     out_of_bag: OutOfBag | None
-    chosen: dict[str, Any]
-    path: list[Trial]
+    selected: dict[str, Any]
+    trials: list[Trial]
     best_iterations: list[int]
+    encoding: TargetEncoding
+    seed: int
+    n_rows: int
+    digest: str
+    sampling: str
+
+
+class EarlierForest(NamedTuple):
+    """What a warm start continues; forests from model files have no ``digest`` and ``sampling``."""
+
+    forest: CrispForest
+    encoding: TargetEncoding
+    selected: dict[str, Any]
+    seed: int
+    n_rows: int
+    digest: str | None
+    sampling: str | None
+
+    def check(self, parameters: Mapping[str, Any], data: TrainingData, digest: str, bagging: Bagging) -> None:
+        """Check that the rows, their sampling and the leaf model are the same, and that no tree is to go."""
+        is_linear = any(tree.is_linear for tree in self.forest)
+        if is_linear != has_linear_leaves(parameters):
+            before = "linear" if is_linear else "constant"
+            raise ValueError(
+                f"`leaf_model` must be {before!r} with warm_start=True, as in the trees that are there; got "
+                f"{parameters['leaf_model']!r}. Use a new estimator for other leaves."
+            )
+        if len(data.y) != self.n_rows:
+            raise ValueError(
+                f"`warm_start` must continue with the same rows, {self.n_rows} of them; got {len(data.y)}. Use a new "
+                "estimator for other data."
+            )
+        n_estimators, n_trees = parameters["n_estimators"], len(self.forest)
+        if n_estimators != "auto" and n_estimators < n_trees:
+            raise ValueError(
+                f"`n_estimators` must be at least {n_trees} with warm_start=True, because there are so many trees; got "
+                f"{n_estimators}. Use a new estimator for fewer."
+            )
+        if self.digest not in (None, digest):
+            raise ValueError(
+                "`warm_start` must continue with the same rows, or the out-of-bag score would use training rows; "
+                "X, y or sample_weight differ from those of the fit before. Use a new estimator for other data."
+            )
+        if self.sampling not in (None, bagging.kind):
+            raise ValueError(
+                f"`warm_start` must continue with trees that draw rows as those that are there did ({self.sampling}), "
+                "or the out-of-bag score would use training rows; bootstrap, max_samples and the shape of X ask for "
+                f"{bagging.kind}. Use a new estimator for others."
+            )
+
+
+def fit_forest_array(
+    estimator: RowModel,
+    rows: tuple[Any, Any, Any],
+    eval_set: Any,
+    checkpoints: Checkpoints,
+    earlier: EarlierForest | None,
+) -> TrainedForest:
+    """Train a forest on rows in memory, (X, y, sample_weight); set the input schema of the estimator."""
+    encoding = None if earlier is None else earlier.encoding
+    parameters, data, held_out = check_fit(
+        *(estimator, rows, eval_set, encoding), reset=earlier is None, is_forest=True
+    )
+    seed = draw_seed(parameters["random_state"]) if earlier is None else earlier.seed
+    digest = data.digest()
+    bagging = Bagging.of(parameters, len(data.y), seed, None, are_images=data.image_shape is not None)
+    if earlier is not None:
+        earlier.check(parameters, data, digest, bagging)
+    if parameters["n_estimators"] == "auto" and not bagging.leaves_rows_out:
+        raise ValueError(
+            f"`n_estimators` must be a number where every tree sees all rows ({bagging.kind}), because there is no "
+            "out-of-bag score; got 'auto'. Give a number, or draw fewer rows with max_samples."
+        )
+    trees = [] if earlier is None else [*earlier.forest]
+    inputs = ArrayDataset(data).describe(parameters, held_out, trees)
+    with checkpoints.keep(parameters, inputs, seed) as seed:
+        trained = fit_forest_rows(parameters, data, held_out, seed, earlier)
+    return TrainedForest(*trained, data.encoding, seed, len(data.y), digest, bagging.kind)
 
 
 def fit_forest_rows(
     parameters: Mapping[str, Any],
     data: TrainingData,
     validation: RowSet | None,
-    earlier: CrispForest | None,
-    chosen: dict[str, Any],
     seed: int,
-) -> TrainedForest:
-    """Train a forest on rows, choosing first what the parameters leave open.
-
-    ``earlier`` are trees that there are already, and ``chosen`` what was chosen for them.
-    """
+    earlier: EarlierForest | None,
+) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None, dict[str, Any], list[Trial], list[int]]:
+    """Train a forest on validated rows, selecting first what is "auto"; return the first fields of the result."""
     split = parameters["split"]
     if split == MIXED:
         parameters = {**parameters, "split": "oblique"}
@@ -119,135 +275,125 @@ def fit_forest_rows(
     def fit_trees(spec: Spec, max_features: Any, rows: TrainingTask, n_trees: int) -> list[CrispTree]:
         bagging = draw_bags(rows)
         bags = [Bag(bagging.times(number), bagging.tree_seed(number)) for number in range(n_trees)]
-        spec = as_in_forest(spec, max_features, rows.training.X.shape[1])
+        spec = adapt_to_forest(spec, max_features, rows.training.X.shape[1])
         return [trained.tree for trained in fit_forest(spec, rows, bags)]
 
-    tree, previous = (None, None) if earlier is None else (earlier.trees[0], chosen)
-    (values, chosen, path), problem = prepare(
+    tree, previous = (None, None) if earlier is None else (earlier.forest.trees[0], earlier.selected)
+    (values, selected, trials), task = prepare(
         *(parameters, ArrayDataset(data), validation, lambda own: ForestEvaluator(own, fit_trees)),
         *(seed, tree, previous),
     )
-    bagging = draw_bags(problem)
-    kinds = [values]
+    bagging = draw_bags(task)
+    families: list[dict[str, Any]] = [values]
     if MIXED in (split, values["split"]):
-        kinds = [values | {"split": "oblique"}, with_thresholds(values, parameters)]
-    trees, history, judge, iterations = ForestTask(kinds, data, problem, bagging).fit([*(earlier or [])])
-    return TrainedForest(trees, history, judge, chosen, path, iterations)
+        families = [values | {"split": "oblique"}, make_cart_family(values, parameters)]
+    trees = [] if earlier is None else [*earlier.forest]
+    trees, history, out_of_bag, iterations = ForestTask(families, data, task, bagging).fit(trees)
+    return trees, history, out_of_bag, selected, trials, iterations
 
 
 @dataclass(frozen=True, eq=False)
 class ForestTask:
-    """What a forest is made of.
+    """Training of the trees of a forest.
 
-    Parameters
-    ----------
-    kinds : sequence of mapping
-        The estimator's parameters, with nothing left open: those of every tree, or of one kind of trees after another.
-    data : TrainingData
-        The rows.
-    problem : TrainingTask
-        The same, scaled.
-    bagging : Bagging
-        How rows are drawn.
+    ``families`` are the resolved parameters of every tree, or of each family of trees in turn; ``task`` has the rows
+    of ``data``, scaled.
     """
 
-    kinds: Sequence[Mapping[str, Any]]
+    families: Sequence[Mapping[str, Any]]
     data: TrainingData
-    problem: TrainingTask
+    task: TrainingTask
     bagging: Bagging
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Those that all kinds share can be read from the first."""
-        return self.kinds[0]
+        """Parameters, of which all families share those that are read here."""
+        return self.families[0]
 
-    def fit(self, earlier: list[CrispTree]) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None, list[int]]:
-        """Train trees until there are as many as asked for, beside those that there are."""
-        history: Finetunings = []
-        trees = list(earlier)
-        judge = OutOfBag(self.data, self.parameters["n_jobs"]) if self.bagging.leaves_rows_out else None
-        for number, tree in enumerate(trees if judge is not None else []):
-            assert judge is not None
-            judge.add(tree, self.bagging.times(number))
-        wanted = self.parameters["n_estimators"]
-        with recording(self.parameters["verbose"], self.parameters["callbacks"]) as recorder:
-            if wanted != "auto":
-                trees += self._more(range(len(trees), wanted), judge, recorder.record, history)
+    def fit(self, trees: list[CrispTree]) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None, list[int]]:
+        """Train further trees, up to ``n_estimators``."""
+        finetunings: list[FittedTree] = []
+        out_of_bag = OutOfBag(self.data, self.parameters["n_jobs"]) if self.bagging.leaves_rows_out else None
+        if out_of_bag is not None:
+            for number, tree in enumerate(trees):
+                out_of_bag.add(tree, self.bagging.times(number))
+        n_trees = self.parameters["n_estimators"]
+        with record_epochs(self.parameters["verbose"], self.parameters["callbacks"]) as recorder:
+            if n_trees != "auto":
+                trees = trees + self._train(range(len(trees), n_trees), out_of_bag, recorder.record, finetunings)
             else:
-                assert judge is not None
-                trees += self._until_enough(len(trees), judge, recorder.record, history)
-        records = [record for finetuning, _ in history for record in finetuning]
-        return trees, [*recorder.history, *records], judge, [iteration for _, iteration in history]
+                assert out_of_bag is not None
+                trees = trees + self._train_until_enough(len(trees), out_of_bag, recorder.record, finetunings)
+        records = [record for fitted in finetunings for record in fitted.history]
+        return trees, [*recorder.history, *records], out_of_bag, [fitted.best_iteration for fitted in finetunings]
 
-    def _until_enough(
-        self, begin: int, judge: OutOfBag, hear: Callable[[EpochRecord], None], history: Finetunings
-    ) -> Iterator[CrispTree]:
-        """Some trees at a time, until the last ones were no gain by more than its standard error."""
+    def _train_until_enough(
+        self, begin: int, out_of_bag: OutOfBag, on_epoch: OnEpoch, finetunings: list[FittedTree]
+    ) -> list[CrispTree]:
+        """Train some trees at a time, until the gain of the last ones is within its standard error."""
+        trees: list[CrispTree] = []
         before: Doubles | None = None
-        while begin < MOST:
-            yield from self._more(range(begin, begin + STEP), judge, hear, history)
-            begin += STEP
-            now = judge.scores
+        for start in range(begin, MAX_AUTO_TREES, TREES_AT_A_TIME):
+            trees += self._train(range(start, start + TREES_AT_A_TIME), out_of_bag, on_epoch, finetunings)
+            scores = out_of_bag.scores
             if before is not None:
-                gain = (now - before)[~np.isnan(before)]
-                # Where no row is out of a bag, nothing tells whether more trees are a gain.
+                gain = (scores - before)[~np.isnan(before)]
+                # Without out-of-bag rows there is no estimate of the gain.
                 if not len(gain) or gain.mean() <= gain.std() / np.sqrt(len(gain)):
-                    return
-            before = now
+                    break
+            before = scores
+        return trees
 
-    def _more(
-        self, numbers: range, judge: OutOfBag | None, hear: Callable[[EpochRecord], None], history: Finetunings
-    ) -> Iterator[CrispTree]:
-        if not numbers:
-            return
-        data = self.data
-        first: CrispTree | None = None
-        for bag, (trained, records, best_iteration) in self._trained(numbers, hear):
-            tree = postprocess(trained, self.parameters)
+    def _train(
+        self, numbers: range, out_of_bag: OutOfBag | None, on_epoch: OnEpoch, finetunings: list[FittedTree]
+    ) -> list[CrispTree]:
+        """Train and postprocess the trees of some numbers, and score their out-of-bag rows."""
+        data, trees = self.data, list[CrispTree]()
+        for bag, fitted in self._fit_families(numbers, on_epoch) if numbers else ():
+            tree = postprocess(fitted.tree, self.parameters)
             if data.image_shape is None:
-                seen = record_ranges(tree, data.X, data.missing_indicators) if first is None else first
-                first, tree = seen, seen if first is None else inherit_ranges(tree, seen)
+                ranges = record_ranges(tree, data.X, data.missing_indicators) if not trees else trees[0]
+                tree = ranges if not trees else inherit_ranges(tree, ranges)
             tree = data.encoding.restore_units(tree)
-            if judge is not None:
-                judge.add(tree, bag.times)
-            history.append((records, best_iteration))
-            yield tree
+            if out_of_bag is not None:
+                out_of_bag.add(tree, bag.times)
+            finetunings.append(fitted._replace(tree=tree))
+            trees.append(tree)
+        return trees
 
-    def _trained(self, numbers: range, hear: Callable[[EpochRecord], None]) -> Iterator[tuple[Bag, FittedTree]]:
-        """The trees of some numbers in their order, those of the first kind trained before those of the next."""
+    def _fit_families(self, numbers: range, on_epoch: OnEpoch) -> Iterator[tuple[Bag, FittedTree]]:
+        """Fit trees and iterate over them in their order; those of the first family are trained before the next."""
         bags = {n: Bag(self.bagging.times(n).astype(np.int32), self.bagging.tree_seed(n)) for n in numbers}
-        kinds: list[Iterator[FittedTree]] = []
-        for place, parameters in enumerate(self.kinds):
-            spec = spec_of(parameters, self.problem, self.data.image_shape, self.bagging.seed)
-            spec = as_in_forest(spec, parameters["max_features"], self.data.X.shape[1])
-            own = [bag for number, bag in bags.items() if number % len(self.kinds) == place]
-            trees = fit_forest(spec, self.problem, own, on_epoch=hear)
-            kinds.append(trees if place == len(self.kinds) - 1 else iter(list(trees)))
+        n_families, families = len(self.families), list[Iterator[FittedTree]]()
+        for index, parameters in enumerate(self.families):
+            spec = spec_of(parameters, self.task, self.data.image_shape, self.bagging.seed)
+            spec = adapt_to_forest(spec, parameters["max_features"], self.data.X.shape[1])
+            own = [bag for number, bag in bags.items() if number % n_families == index]
+            trees = fit_forest(spec, self.task, own, on_epoch=on_epoch)
+            families.append(trees if index == n_families - 1 else iter(list(trees)))
         for number, bag in bags.items():
-            tree = next(kinds[number % len(self.kinds)], None)
-            if tree is None:  # a listener has ended the training
+            tree = next(families[number % n_families], None)
+            if tree is None:  # a callback has ended the training
                 return
             yield bag, tree
 
 
-def with_thresholds(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The other kind of a mixed forest: thresholds of all features as CART finds them, until leaves are pure.
+def make_cart_family(values: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the CART trees of a mixed forest: thresholds of all features, until leaves are pure.
 
-    ``given`` are the estimator's parameters, which may say how deep trees are and how many features a split may ask.
+    ``parameters`` are those of the estimator, which may limit depth and features.
     """
-    found = dict(values) | CART_SPLITS | {"grow": "axis_aligned", "finetune_epochs": 0}
-    for name in ("max_depth", "max_features"):
-        found[name] = None if given[name] == "auto" else given[name]
-    return found
+    cart = dict(values) | CART_SPLITS | {"grow": "axis_aligned", "finetune_epochs": 0}
+    return cart | {name: None if parameters[name] == "auto" else parameters[name] for name in LIMITS_OF_CART}
 
 
-def as_in_forest(spec: Spec, max_features: Any, n_features: int) -> Spec:
-    """The spec of a tree among many: thresholds are found a tree at a time, and splits have features drawn for them.
+def adapt_to_forest(spec: Spec, max_features: Any, n_features: int) -> Spec:
+    """Return the spec of one of many trees: CART's thresholds, one start, and features drawn for every split.
 
-    "auto" lets hyperplanes have all features, which are averaged anyway, and gives a threshold the best of a few.
+    "auto" draws no features for hyperplanes, which are averaged anyway, and the square root for thresholds.
     """
-    thresholds = spec.grow in ("axis_aligned", "cart")
-    share = ("sqrt" if thresholds else None) if max_features == "auto" else max_features
-    number = max(1, round(np.sqrt(n_features))) if share == "sqrt" else number_of(share, n_features)
-    grow, n_drawn = "cart" if thresholds else spec.grow, None if number >= n_features else number
-    return replace(spec, grow=grow, n_drawn=n_drawn, n_init=1)
+    is_cart = spec.grow in ("axis_aligned", "cart")
+    share = ("sqrt" if is_cart else None) if max_features == "auto" else max_features
+    n_drawn = max(1, round(np.sqrt(n_features))) if share == "sqrt" else count_share(share, n_features)
+    grow = "cart" if is_cart else spec.grow
+    return replace(spec, grow=grow, n_drawn=None if n_drawn >= n_features else n_drawn, n_init=1)

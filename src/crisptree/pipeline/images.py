@@ -11,21 +11,21 @@ from crisptree.data.raw_rows import Canvas, Scaling, WindowView
 from crisptree.inference import CrispTree
 from crisptree.learning.history import StoppableCallback
 from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.pipeline.pixels import Image, KnownPixels, append_outputs
-from crisptree.pipeline.trees import Trained, fit_problem, in_units_of_y
+from crisptree.pipeline.pixels import Image, LabelledPixels, append_outputs
+from crisptree.pipeline.trees import Trained, fit_task, restore_units
 from crisptree.pipeline.validation import holds_out
 from crisptree.selection.parameters import is_postprocessing_unresolved
 
 
-class KnownImages(NamedTuple):
+class LabelledImages(NamedTuple):
     """Images and their pixels that have a target."""
 
     images: list[Image]
-    known: KnownPixels
+    pixels: LabelledPixels
 
 
 def fit_stages(
-    parameters: Mapping[str, Any], training: KnownImages, held_out: KnownImages | None, seed: int
+    parameters: Mapping[str, Any], training: LabelledImages, held_out: LabelledImages | None, seed: int
 ) -> list[Trained]:
     """Train one tree per stage; the predictions of a stage are further channels of the images of the next.
 
@@ -36,41 +36,43 @@ def fit_stages(
     callbacks = [StoppableCallback(callback) for callback in parameters["callbacks"] or ()]
     parameters = {**parameters, "callbacks": callbacks}
     stages: list[Trained] = []
-    seen, held_out_seen = training, held_out
+    inputs, held_out_inputs = training, held_out
     for stage in range(parameters["stages"]):
-        stages.append(_fit_one(parameters, seen, held_out_seen, seed + stage))
+        stages.append(_fit_one(parameters, inputs, held_out_inputs, seed + stage))
         if any(callbacks):
             return stages[:stage] if stage and not stages[-1][0].tree.structure.n_splits else stages
         if stage + 1 < parameters["stages"]:
             tree = stages[-1][0].tree
-            seen = _append_outputs(parameters, tree, training, seen)
-            if held_out is not None and held_out_seen is not None:
-                held_out_seen = _append_outputs(parameters, tree, held_out, held_out_seen)
+            inputs = _append_outputs(parameters, tree, training, inputs)
+            if held_out is not None and held_out_inputs is not None:
+                held_out_inputs = _append_outputs(parameters, tree, held_out, held_out_inputs)
     return stages
 
 
-def _fit_one(parameters: Mapping[str, Any], training: KnownImages, held_out: KnownImages | None, seed: int) -> Trained:
+def _fit_one(
+    parameters: Mapping[str, Any], training: LabelledImages, held_out: LabelledImages | None, seed: int
+) -> Trained:
     view = WindowView(parameters["window"], tuple(parameters["scales"]), training.images[0].shape[2])
     canvas = Canvas.of(training.images, view)
     pixels = np.concatenate([canvas.image(number).reshape(-1, view.n_planes) for number in range(len(training.images))])
     by_plane = Scaling.learn(pixels, np.ones(len(pixels)), parameters["scale"], parameters["n_jobs"])
     task = TrainingTask(
-        _windows(canvas, training.known),
+        _windows(canvas, training.pixels),
         by_plane.repeated(view.window**2),
-        training.known.target,
-        None if held_out is None else _windows(Canvas.of(held_out.images, view), held_out.known),
+        training.pixels.target,
+        None if held_out is None else _windows(Canvas.of(held_out.images, view), held_out.pixels),
     )
-    fitted, history = fit_problem(parameters, task, view.image_shape, seed, held=task.validation)
-    return in_units_of_y(fitted, training.known.encoding), history
+    fitted, history = fit_task(parameters, task, view.image_shape, seed, held_out=task.validation)
+    return restore_units(fitted, training.pixels.encoding), history
 
 
-def _windows(canvas: Canvas, pixels: KnownPixels) -> RowSet:
+def _windows(canvas: Canvas, pixels: LabelledPixels) -> RowSet:
     """Return the windows around pixels as rows."""
     base = np.concatenate([canvas.places(number)[use] for number, use in enumerate(pixels.used)])
     return RowSet(canvas.windows(base), pixels.y, pixels.weight)
 
 
-def _split_off(training: KnownImages, fraction: float, seed: int) -> tuple[KnownImages, KnownImages]:
+def _split_off(training: LabelledImages, fraction: float, seed: int) -> tuple[LabelledImages, LabelledImages]:
     """Hold out whole images, since pixels of one image are correlated."""
     n = len(training.images)
     if n < 2:
@@ -80,11 +82,11 @@ def _split_off(training: KnownImages, fraction: float, seed: int) -> tuple[Known
         )
     is_held_out = np.zeros(n, dtype=bool)
     is_held_out[np.random.default_rng(seed).choice(n, min(max(1, round(fraction * n)), n - 1), replace=False)] = True
-    flags = np.repeat(is_held_out, [np.count_nonzero(use) for use in training.known.used])
-    kept, held_out = (KnownImages(training.images, training.known.only(keep)) for keep in (~flags, flags))
-    classes = training.known.encoding.classes
+    flags = np.repeat(is_held_out, [np.count_nonzero(use) for use in training.pixels.used])
+    kept, held_out = (LabelledImages(training.images, training.pixels.only(keep)) for keep in (~flags, flags))
+    classes = training.pixels.encoding.classes
     shows_all = flags.any() and not flags.all()
-    if not shows_all or (classes is not None and len(np.unique(kept.known.y)) < len(classes)):
+    if not shows_all or (classes is not None and len(np.unique(kept.pixels.y)) < len(classes)):
         what = "have a number somewhere" if classes is None else "show every class"
         raise ValueError(
             f"whole images are held out, and those left must {what}; they do not. Give fit `eval_set`, or switch "
@@ -94,9 +96,9 @@ def _split_off(training: KnownImages, fraction: float, seed: int) -> tuple[Known
 
 
 def _append_outputs(
-    parameters: Mapping[str, Any], tree: CrispTree, original: KnownImages, seen: KnownImages
-) -> KnownImages:
+    parameters: Mapping[str, Any], tree: CrispTree, original: LabelledImages, inputs: LabelledImages
+) -> LabelledImages:
     """Append the predictions of a stage to the original images as channels."""
     options = parameters["window"], tuple(parameters["scales"]), parameters["n_jobs"]
-    pairs = zip(original.images, seen.images, strict=True)
-    return KnownImages([append_outputs(tree, image, before, *options) for image, before in pairs], original.known)
+    pairs = zip(original.images, inputs.images, strict=True)
+    return LabelledImages([append_outputs(tree, image, before, *options) for image, before in pairs], original.pixels)

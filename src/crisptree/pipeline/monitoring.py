@@ -49,8 +49,11 @@ class Checkpoints(NamedTuple):
     resume: bool = False
 
     @contextmanager
-    def kept(self, parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> Iterator[int]:
-        """Write checkpoints inside, if there is a folder; provide the seed of the fit, possibly of the checkpoint."""
+    def keep(self, parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> Iterator[int]:
+        """Write checkpoints inside, if there is a folder; provide the seed of the fit, or that of its checkpoint.
+
+        ``data`` are the training data by the names that errors use.
+        """
         every = self.every
         if isinstance(every, bool) or not isinstance(every, int | float) or not 0 <= every < float("inf"):
             raise ValueError(f"`checkpoint_every` must be seconds, 0 or more; got {every!r}.")
@@ -60,43 +63,28 @@ class Checkpoints(NamedTuple):
                 raise ValueError("`resume` must come with `checkpoint`, the folder to continue from; got none.")
             yield seed
             return
-        with keeping_checkpoints(self.folder, every, self.resume, parameters, data, seed) as own_seed:
-            yield own_seed
-
-
-@contextmanager
-def keeping_checkpoints(
-    folder: str | PathLike[str],
-    every: float,
-    resume: bool,
-    parameters: Mapping[str, Any],
-    data: Mapping[str, Any],
-    seed: int,
-) -> Iterator[int]:
-    """Write checkpoints to a folder inside; provide the seed of the fit, that of the checkpoint for a random one.
-
-    ``data`` are the training data by the names that errors use.
-    """
-    files = CheckpointFolder(folder)
-    with ExitStack() as stack:
-        with files.translate_errors():
-            if not stack.enter_context(files.held()):
-                raise CheckpointError(f"another process trains with the checkpoint {folder}. Wait for it, or end it.")
-            before = files.fit()
-            if before is not None and not resume:
-                raise CheckpointError(
-                    f"the folder {folder} must hold no checkpoint for a fit that begins; it does. Continue it with "
-                    "`resume=True`, name another folder, or remove it."
-                )
-            if before is not None and parameters["random_state"] is None:
-                seed = _seed(before, folder)
-            here = fingerprint(parameters, data, seed)
-            if before is None:
-                files.begin(Section({"of": here}))
-            else:
-                _check_same(before.content.get("of"), here, folder)
-            checkpoints = CheckpointStore(files, every)
-        with use_store(checkpoints):
+        files = CheckpointFolder(self.folder)
+        with ExitStack() as stack:
+            with files.translate_errors():
+                if not stack.enter_context(files.lock()):
+                    raise CheckpointError(
+                        f"another process trains with the checkpoint {self.folder}. Wait for it, or end it."
+                    )
+                before = files.fit()
+                if before is not None and not self.resume:
+                    raise CheckpointError(
+                        f"the folder {self.folder} must hold no checkpoint for a fit that begins; it does. Continue it "
+                        "with `resume=True`, name another folder, or remove it."
+                    )
+                if before is not None and parameters["random_state"] is None:
+                    seed = _seed(before, self.folder)
+                current = fingerprint(parameters, data, seed)
+                if before is None:
+                    files.begin(Section({"of": current}))
+                else:
+                    _check_same(before.content.get("of"), current, self.folder)
+                store = CheckpointStore(files, every)
+            stack.enter_context(use_store(store))
             yield seed
 
 
@@ -159,12 +147,12 @@ def _seed(before: Section, folder: Any) -> int:
     return int(text)
 
 
-def _check_same(before: Any, here: Mapping[str, str], folder: Any) -> None:
+def _check_same(before: Any, current: Mapping[str, str], folder: Any) -> None:
     if not isinstance(before, dict):
         raise CheckpointError(f"the checkpoint {folder} is damaged: it lacks its fingerprint.")
-    names = [name for name in (*here, *before) if before.get(name) != here.get(name)]
+    names = [name for name in (*current, *before) if before.get(name) != current.get(name)]
     if names:
-        differences = ", ".join(sorted({name if name in here else "others" for name in names}))
+        differences = ", ".join(sorted({name if name in current else "others" for name in names}))
         raise CheckpointError(
             f"a checkpoint must be of the same data, parameters and versions; that in {folder} differs in "
             f"{differences}. Give fit what it had before, or name another folder."
@@ -193,7 +181,7 @@ class Recorder:
 
 
 @contextmanager
-def recording(verbose: int, callbacks: Sequence[Callable[[EpochRecord], None]] | None) -> Iterator[Recorder]:
+def record_epochs(verbose: int, callbacks: Sequence[Callable[[EpochRecord], None]] | None) -> Iterator[Recorder]:
     """Provide the recorder of a fit, with a display on stderr if ``verbose``."""
     if verbose <= 0:
         yield Recorder(list(callbacks or []))
@@ -230,7 +218,7 @@ class NotebookBar:
 
 
 @contextmanager
-def hearing_trials(verbose: int) -> Iterator[Callable[[Trial], None]]:
+def display_trials(verbose: int) -> Iterator[Callable[[Trial], None]]:
     """Provide a callback for the trials of model selection, with a display on stderr if ``verbose``."""
     if verbose <= 0:
         yield lambda trial: None

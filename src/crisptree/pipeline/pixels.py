@@ -17,7 +17,7 @@ from crisptree.inference import CrispTree, route_rows
 from crisptree.targets import Target
 from crisptree.targets.base import TargetEncoding, detach, label_type, weigh_classes
 from crisptree.targets.classification import ClassEncoding
-from crisptree.targets.regression import RegressionEncoding, check_numbers
+from crisptree.targets.regression import RegressionEncoding, check_regression_target
 
 Doubles = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -41,7 +41,7 @@ class Images:
         """Standardise every image by its own mean and standard deviation."""
         return replace(self, images=[normalise_image(image) for image in self.images])
 
-    def like_given(self, results: Sequence[npt.NDArray[Any]]) -> Any:
+    def restore_form(self, results: Sequence[npt.NDArray[Any]]) -> Any:
         """Return one result per image in the form of the input."""
         if self.form == "list":
             return list(results)
@@ -49,7 +49,7 @@ class Images:
 
 
 @dataclass(frozen=True, eq=False)
-class KnownPixels:
+class LabelledPixels:
     """Pixels that have a target: a mask for every image, encoded y and weights."""
 
     used: list[npt.NDArray[np.bool_]]
@@ -62,7 +62,7 @@ class KnownPixels:
         """The target of y."""
         return self.encoding.target_of(self.y)
 
-    def only(self, keep: npt.NDArray[np.bool_]) -> KnownPixels:
+    def only(self, keep: npt.NDArray[np.bool_]) -> LabelledPixels:
         """Select pixels by a mask over them."""
         used = [use.copy() for use in self.used]
         ends = np.cumsum([np.count_nonzero(use) for use in used])
@@ -250,7 +250,7 @@ class PixelTargets(ABC):
         used = apply_mask(images, [self.is_known(array) for array in arrays], mask)
         return used, self.check_values(np.concatenate([array[use] for array, use in zip(arrays, used, strict=True)]))
 
-    def read_training(self, images: Images, values: Any, mask: Any) -> KnownPixels:
+    def read_training(self, images: Images, values: Any, mask: Any) -> LabelledPixels:
         """Read the pixels of a fit. Those of weight zero are left out before anything is learned."""
         used, targets = self.read(images, values, mask=mask)
         if not len(targets):
@@ -258,7 +258,7 @@ class PixelTargets(ABC):
                 f"there must be at least one {self.KNOWN}; got none after leaving out {self.ignore!r} and the mask."
             )
         encoding, y, weight = self.learn(targets)
-        pixels = KnownPixels(used, y, weight, encoding)
+        pixels = LabelledPixels(used, y, weight, encoding)
         return pixels if weight.all() else pixels.only(weight > 0)
 
     def read_scored(self, images: Images, values: Any, what: str | None = None) -> tuple[list[Flags], npt.NDArray[Any]]:
@@ -268,11 +268,11 @@ class PixelTargets(ABC):
             raise ValueError(f"there must be at least one {self.KNOWN} to score on; got none.")
         return used, targets
 
-    def read_validation(self, images: Images, values: Any, encoding: TargetEncoding) -> KnownPixels:
+    def read_validation(self, images: Images, values: Any, encoding: TargetEncoding) -> LabelledPixels:
         """Read the pixels of validation images, encoded as those of training."""
         used, targets = self.read_scored(images, values, f"validation {self.NOUN}")
         y = encoding.encode_validation(targets, f"validation {self.NOUN}")
-        return KnownPixels(used, y, np.ones(len(y)), encoding)
+        return LabelledPixels(used, y, np.ones(len(y)), encoding)
 
 
 class PixelLabels(PixelTargets):
@@ -322,7 +322,7 @@ class PixelLabels(PixelTargets):
         return values
 
 
-class PixelNumbers(PixelTargets):
+class PixelValues(PixelTargets):
     """One or several regression targets for every pixel; NaN where there is none."""
 
     NOUN, KNOWN = "targets", "pixel with a number"
@@ -371,7 +371,7 @@ class PixelNumbers(PixelTargets):
             raise ValueError(
                 "targets must be finite, or NaN where a pixel has no number; some are infinite. Replace them first."
             )
-        return check_numbers(values, "targets") if len(values) else values
+        return check_regression_target(values, "targets") if len(values) else values
 
 
 def _shape(values: Any) -> tuple[int, ...]:
@@ -387,7 +387,7 @@ def leaf_greys(tree: CrispTree) -> npt.NDArray[np.float64]:
     return np.argsort(order) / max(len(order) - 1, 1)
 
 
-def leaf_numbers(
+def route_pixels(
     tree: CrispTree, image: Image, window: int, scales: tuple[int, ...], n_jobs: int | None
 ) -> npt.NDArray[np.int64]:
     """Return the leaf index of every pixel.  (height, width, channels) → (height, width)"""
@@ -408,7 +408,7 @@ def append_outputs(
     They are the probabilities of all classes but the first, or scaled means.
     """
     outputs = tree.target.independent_outputs(tree.leaves).astype(np.float32)
-    return np.concatenate([image, outputs[leaf_numbers(tree, seen, window, scales, n_jobs)]], axis=2)
+    return np.concatenate([image, outputs[route_pixels(tree, seen, window, scales, n_jobs)]], axis=2)
 
 
 def last_stage_input(

@@ -13,18 +13,23 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.data.raw_rows import Scaling
-from crisptree.data.validation import find_image_shape, is_sparse, needs_encoder, resolve_columns
+from crisptree.data.validation import InputSchema, find_image_shape, is_sparse, needs_encoder, resolve_columns
 from crisptree.distributed import MAX_SHARDS
 from crisptree.encoding.containers import materialize
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.base import keep_shared_checkpoints
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.learning.sources.shards import FeatureStatistics, ShardedTask, Shards, joined
-from crisptree.parameters.training import Parameter
-from crisptree.pipeline import validation as checks
 from crisptree.pipeline.monitoring import Checkpoints, describe_value, digest
-from crisptree.pipeline.trees import Dataset, TrainedRows, fit_rows
-from crisptree.pipeline.validation import RowModel, check_parameters
+from crisptree.pipeline.trees import TrainedRows, TrainingDataset, fit_rows
+from crisptree.pipeline.validation import (
+    RowModel,
+    check_parameters,
+    check_training_rows,
+    check_validation,
+    draw_seed,
+    validation_pair,
+)
 from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.targets import Target
 from crisptree.targets.base import TargetEncoding, check_sample_weight, check_total_weight, detach, sum_weights
@@ -44,31 +49,21 @@ class LocalRows(NamedTuple):
     image_shape: tuple[int, ...] | None
 
 
-class ProcessGroupFit(NamedTuple):
-    """Result of a fit by a process group, the same in every process."""
-
-    trained: TrainedRows
-    encoding: TargetEncoding
-    n_features: int
-    names: npt.NDArray[Any] | None
-    image_shape: tuple[int, ...] | None
-
-
 def fit_process_group(
     estimator: RowModel,
     rows: tuple[Any, Any, Any],
     validation: Any,
     checkpoints: Checkpoints,
     n_shards: int,
-) -> ProcessGroupFit:
+) -> TrainedRows:
     """Train one tree on the rows (X, y, sample_weight) of all processes; set the input schema of the estimator."""
     parameters = estimator.training_parameters()
     group = ProcessGroup()
-    group.agreed(lambda: _check(estimator.declared_parameters(), parameters, n_shards))
+    group.agreed(lambda: _check(estimator, parameters, n_shards))
     _check_same(group, {**{name: describe_value(value) for name, value in parameters.items()}, "shards": n_shards})
     # Processes of one machine share its cores.
     parameters["n_jobs"] = n_threads(parameters["n_jobs"], int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-    seed = group.from_first(lambda: checks.draw_seed(parameters["random_state"]))
+    seed = group.from_first(lambda: draw_seed(parameters["random_state"]))
     local = group.agreed(lambda: _check_local_rows(estimator, *rows))
     names, image_shape = _agree_on_columns(group, local)
     # A process may have no rows to learn the schema from.
@@ -80,12 +75,16 @@ def fit_process_group(
     inputs = _fingerprint(group, encoding, shards, held_out, parameters["device"])
     with _keep_checkpoints(group, checkpoints, parameters, inputs, seed) as seed:
         data = ShardDataset(group, shards, encoding, seed, image_shape)
-        trained = fit_rows(parameters, data, held_out, None, {}, seed)
-    return ProcessGroupFit(trained, encoding, local.X.shape[1], names, image_shape)
+        trained = fit_rows(parameters, data, held_out, seed)
+    # The same schema in every process, whatever its own rows have.
+    estimator.set_input_schema(
+        InputSchema(local.X.shape[1], names, image_shape=image_shape, encoded_by=schema.encoded_by)
+    )
+    return trained
 
 
 @dataclass(frozen=True, eq=False)
-class ShardDataset(Dataset):
+class ShardDataset(TrainingDataset):
     """The rows of all processes of a group."""
 
     group: ProcessGroup
@@ -96,7 +95,7 @@ class ShardDataset(Dataset):
 
     @property
     def target(self) -> Target:  # type: ignore[override]
-        return self.encoding.target_of(self.encoding.no_rows())
+        return self.encoding.target_of(self.encoding.make_empty())
 
     @cached_property
     def statistics(self) -> FeatureStatistics:
@@ -107,12 +106,12 @@ class ShardDataset(Dataset):
         """Resolve "auto" to the CPU, whose native engine is faster here than torch on CUDA."""
         return "cpu" if name == "auto" else name
 
-    def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
+    def learn_scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
         return self.statistics.scaling(kind)
 
-    def problem(self, scaling: Scaling, held: Shards | None) -> ShardedTask:
+    def make_task(self, scaling: Scaling, held_out: Shards | None) -> ShardedTask:
         group, features = self.group, self.statistics
-        no_rows = RowSet(np.zeros((0, features.n_features), np.float32), self.encoding.no_rows(), np.zeros(0))
+        no_rows = RowSet(np.zeros((0, features.n_features), np.float32), self.encoding.make_empty(), np.zeros(0))
         sample = no_rows
         if self.target.starts_at_node:
             sample = _sample_everywhere(group, self.shards, features.n_rows, self.seed)
@@ -122,27 +121,27 @@ class ShardDataset(Dataset):
             self.target,
             group=group,
             shards=self.shards,
-            validation_shards=held,
+            validation_shards=held_out,
             total_rows=features.n_rows,
             row_weight=features.mean_weight,
             sample=sample,
         )
 
     def split_off(self, fraction: float, seed: int) -> tuple[Self, Shards]:
-        rest, held = self.shards.divided(fraction, seed)
-        return replace(self, shards=rest), held
+        rest, held_out = self.shards.divided(fraction, seed)
+        return replace(self, shards=rest), held_out
 
-    def selection_problem(self, problem: TrainingTask, held: Shards | None, seed: int) -> TrainingTask | None:
+    def make_selection_task(self, task: TrainingTask, held_out: Shards | None, seed: int) -> TrainingTask | None:
         sample = _sample_on_first(self.group, self.shards, self.statistics.n_rows, seed)
-        validation = None if held is None else self.validation_part(held, seed)
-        return None if sample is None else TrainingTask(sample, problem.scaling, self.target, validation)
+        validation = None if held_out is None else self.load_validation(held_out, seed)
+        return None if sample is None else TrainingTask(sample, task.scaling, self.target, validation)
 
-    def validation_part(self, held: Shards, seed: int) -> RowSet | None:
-        return _sample_on_first(self.group, held, self.statistics.n_rows, seed)
+    def load_validation(self, held_out: Shards, seed: int) -> RowSet | None:
+        return _sample_on_first(self.group, held_out, self.statistics.n_rows, seed)
 
 
-def _check(declared: Mapping[str, Parameter], parameters: Mapping[str, Any], n_shards: Any) -> None:
-    check_parameters(declared, parameters, rows="process group")
+def _check(estimator: RowModel, parameters: Mapping[str, Any], n_shards: Any) -> None:
+    check_parameters(estimator.declared_parameters(), parameters, rows="process group")
     if isinstance(n_shards, bool) or not isinstance(n_shards, int) or not 1 <= n_shards <= MAX_SHARDS:
         raise ValueError(f"`shards` must be a whole number from 1 to {MAX_SHARDS}; got {n_shards!r}.")
 
@@ -164,7 +163,7 @@ def _check_local_rows(estimator: RowModel, X: Any, y: Any, sample_weight: Any) -
     X, y, sample_weight = materialize(detach(X)), detach(y), detach(sample_weight)
     if is_sparse(X):
         raise ValueError("X must be dense for a fit by several processes; got a sparse matrix. Use X.toarray().")
-    if parameters["leaf_model"] != "linear" and needs_encoder(parameters["categorical_features"], X):
+    if parameters["leaf_model"] in ("auto", "constant") and needs_encoder(parameters["categorical_features"], X):
         raise ValueError(
             "X must be all finite numbers for a fit by several processes, because no process sees all values of a "
             "column; got a table with text, categories or missing values. Encode it first, "
@@ -182,7 +181,7 @@ def _check_local_rows(estimator: RowModel, X: Any, y: Any, sample_weight: Any) -
         shape = find_image_shape(none, parameters["image_shape"])
         none = none.reshape(0, int(np.prod(none.shape[1:], dtype=np.int64)))
         return LocalRows(none, np.asarray(y), np.zeros(0), None, shape)
-    rows = checks.check_training_rows(
+    rows = check_training_rows(
         estimator, X, y, sample_weight, reset=True, multi_output=estimator.ENCODING.read(y).is_multi_output
     )
     y = estimator.ENCODING.check(rows.y)
@@ -197,7 +196,7 @@ def _encode(
     """Learn the encoding of the y of all processes; return it with the shards of this process, y encoded."""
     summaries = group.gather(kind.summarize(local.y))
     encoding = group.agreed(lambda: kind.merge(summaries))
-    shards = Shards.of(RowSet(local.X, encoding.as_numbers(local.y), local.weight), group, n_shards)
+    shards = Shards.of(RowSet(local.X, encoding.to_numeric(local.y), local.weight), group, n_shards)
     encoding = encoding.reduce(shards.parts, group, parameters)
     parts = []
     for part in shards.parts:
@@ -235,9 +234,9 @@ def _share_validation(
         return None
 
     def own() -> RowSet:
-        if validation is None or not len(checks.validation_pair(validation)[1]):
-            return RowSet(local.X[:0], encoding.no_rows(), np.zeros(0))
-        return checks.check_validation(estimator, validation, encoding)
+        if validation is None or not len(validation_pair(validation)[1]):
+            return RowSet(local.X[:0], encoding.make_empty(), np.zeros(0))
+        return check_validation(estimator, validation, encoding)
 
     part = group.agreed(own)
     if not group.total([float(len(part.y))]):
@@ -276,7 +275,7 @@ def _keep_checkpoints(
 ) -> Iterator[int]:
     """Write checkpoints inside on rank 0, if it has a folder; provide the seed of the fit."""
     with ExitStack() as stack:
-        seed = group.from_first(lambda: stack.enter_context(checkpoints.kept(parameters, inputs, seed)))
+        seed = group.from_first(lambda: stack.enter_context(checkpoints.keep(parameters, inputs, seed)))
         if group.from_first(lambda: checkpoints.folder is not None):
             stack.enter_context(keep_shared_checkpoints(group))
         yield seed

@@ -15,7 +15,7 @@ from crisptree.learning.fitting import update_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.learning.simplification import simplify
-from crisptree.pipeline.monitoring import recording
+from crisptree.pipeline.monitoring import record_epochs
 from crisptree.pipeline.trees import ArrayDataset, spec_of
 from crisptree.pipeline.validation import TrainingData, draw_seed
 from crisptree.selection.parameters import apply_selected, resolve_depth
@@ -107,10 +107,10 @@ def simplify_tree(
     lowest = None if tolerance is None else _score(plain, held_out, n_jobs) - tolerance
     values = apply_selected(parameters, selected, data.image_shape)
     values |= {"finetune_epochs": epochs, "grow": "keep", "upper_levels": None, "optimizer": "adam"}
-    problem = TrainingTask(data.part, before.statistics.scaling, data.target)
-    spec = replace(spec_of(values, problem, data.image_shape, seed), algorithm="em", patience=None)
-    with recording(values["verbose"], values["callbacks"]) as recorder:
-        after = simplify(plain, spec, problem, held_out, max_terms=max_terms, lowest=lowest, on_epoch=recorder.record)
+    task = TrainingTask(data.part, before.statistics.scaling, data.target)
+    spec = replace(spec_of(values, task, data.image_shape, seed), algorithm="em", patience=None)
+    with record_epochs(values["verbose"], values["callbacks"]) as recorder:
+        after = simplify(plain, spec, task, held_out, max_terms=max_terms, lowest=lowest, on_epoch=recorder.record)
     if after is plain:
         after = before
     else:
@@ -153,10 +153,10 @@ def update_fitted_tree(
         # A smaller depth was selected for the first rows.
         values["max_depth"] = resolve_depth(parameters, data.target.name)["max_depth"]
     values |= {"grow": "keep", "early_stopping": False, "optimizer": "adam"}
-    problem = TrainingTask(data.part, earlier.statistics.scaling, data.target)
-    spec = spec_of(values, problem, data.image_shape, draw_seed(parameters["random_state"]))
-    with recording(values["verbose"], values["callbacks"]) as recorder:
-        tree = update_tree(earlier, spec, problem, memory=memory, grows=grow, on_epoch=recorder.record)
+    task = TrainingTask(data.part, earlier.statistics.scaling, data.target)
+    spec = spec_of(values, task, data.image_shape, draw_seed(parameters["random_state"]))
+    with record_epochs(values["verbose"], values["callbacks"]) as recorder:
+        tree = update_tree(earlier, spec, task, memory=memory, grows=grow, on_epoch=recorder.record)
     if earlier.statistics.lowest is not None:
         tree = inherit_ranges(record_ranges(tree, data.X, data.missing_indicators), earlier, and_own=True)
     return Refit(data.encoding.restore_units(tree), recorder.history)

@@ -1,4 +1,4 @@
-"""From checked data and parameters to a problem and a spec, and to the tree. Imported only when something trains."""
+"""The fit of a tree, the same for arrays, batches and process groups: select, train, finalise. Imports torch."""
 
 from __future__ import annotations
 
@@ -20,8 +20,16 @@ from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, get_iteration
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.pipeline.monitoring import hearing_trials, recording
-from crisptree.pipeline.validation import TrainingData, are_constrained, holds_out
+from crisptree.pipeline.monitoring import Checkpoints, display_trials, record_epochs
+from crisptree.pipeline.validation import (
+    RowModel,
+    TrainingData,
+    are_constrained,
+    check_fit,
+    check_warm_start,
+    draw_seed,
+    holds_out,
+)
 from crisptree.selection.candidates import Trial
 from crisptree.selection.evaluators import Evaluator, TreeEvaluator
 from crisptree.selection.parameters import (
@@ -41,61 +49,70 @@ from crisptree.tree import Tree
 Trained = tuple[Fitted, list[EpochRecord]]
 
 SPARSE_VALUES_AT_ONCE = 2**24
-"""The soft tree sees whole rows: so many values of sparse ones are written down at a time."""
+"""Values of sparse rows that are made dense at a time for the probabilistic tree."""
 
 
 class TrainedRows(NamedTuple):
-    """A tree, the records of its epochs, what was chosen for it and what was tried for that."""
+    """A tree, the records of its epochs, the selected parameters, all candidates, and the encoding of y."""
 
     fitted: Fitted
     history: list[EpochRecord]
-    chosen: dict[str, Any]
-    path: list[Trial]
+    selected: dict[str, Any]
+    trials: list[Trial]
+    encoding: TargetEncoding
 
 
-class Dataset(ABC):
-    """The checked rows of a fit, wherever they are: what differs between arrays, batches and process groups."""
+class EarlierFit(NamedTuple):
+    """What a warm start continues: the tree, the encoding of its y, and the parameters selected for it."""
+
+    tree: CrispTree
+    encoding: TargetEncoding
+    selected: dict[str, Any]
+
+
+class TrainingDataset(ABC):
+    """Validated rows of a fit: everything that differs between arrays, batches and process groups."""
 
     target: Target
     image_shape: tuple[int, ...] | None = None
     encoding: TargetEncoding
     is_sparse = False
     only_hyperplanes = True
-    """Whether axis-aligned splits, which are found by sorting whole columns, are out of the question."""
+    """True if axis-aligned splits, which need whole sorted columns, are not available."""
     source: npt.NDArray[np.intp] | None = None
-    """Which row a row is a copy of, where there are copies."""
+    """Index of the row that each row is a copy of; None without copies."""
 
     @abstractmethod
-    def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
-        """How rows are scaled before training."""
+    def learn_scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
+        """Learn the scaling of the features."""
 
     @abstractmethod
-    def problem(self, scaling: Scaling, held: Any) -> TrainingTask:
-        """The training on rows that are scaled so, with validation rows or None."""
+    def make_task(self, scaling: Scaling, held_out: Any) -> TrainingTask:
+        """Make the training task of scaled rows, with validation rows or None."""
 
     @abstractmethod
     def split_off(self, fraction: float, seed: int) -> tuple[Self, Any]:
         """Hold out a share of the rows for validation."""
 
     def device(self, name: str) -> str:
-        """The device to train on, where a word like "auto" is to mean another than it would."""
+        """Resolve the device where "auto" has a meaning of its own."""
         return name
 
-    def selection_problem(self, problem: TrainingTask, held: Any, seed: int) -> TrainingTask | None:
-        """Rows on which candidates are compared; None where another process compares them."""
-        return problem
+    def make_selection_task(self, task: TrainingTask, held_out: Any, seed: int) -> TrainingTask | None:
+        """Return the task on which candidates are compared; None where another process compares them."""
+        return task
 
-    def validation_part(self, held: Any, seed: int) -> RowSet | None:
-        """Validation rows in memory; None where another process has them."""
-        return held
+    def load_validation(self, held_out: Any, seed: int) -> RowSet | None:
+        """Return the validation rows in memory; None where another process has them."""
+        return held_out
 
-    def with_ranges(self, tree: SomeTree, problem: TrainingTask) -> SomeTree:
-        """The tree with the ranges of all features."""
-        return problem.with_ranges(tree)
+    def with_ranges(self, tree: SomeTree, task: TrainingTask) -> SomeTree:
+        """Record the ranges of all features."""
+        return task.with_ranges(tree)
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayDataset(Dataset):
+class ArrayDataset(TrainingDataset):
     """Rows in memory."""
 
     data: TrainingData
@@ -124,80 +141,115 @@ class ArrayDataset(Dataset):
     def only_hyperplanes(self) -> bool:  # type: ignore[override]
         return self.is_sparse or not self.target.has_axis_splits
 
-    def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
+    def learn_scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
         return learn_scaling(self.data.X, self.data.weight, kind, n_jobs)
 
-    def problem(self, scaling: Scaling, held: RowSet | None) -> TrainingTask:
-        return problem_of(self.data, scaling, held)
+    def make_task(self, scaling: Scaling, held_out: RowSet | None) -> TrainingTask:
+        training, target = self.data.part, self.target
+        held_out = held_out and replace(held_out, y=target.conform(held_out.y))
+        return TrainingTask(training, scaling, target, held_out)
+
+    def describe(self, parameters: Mapping[str, Any], held_out: RowSet | None, start: Any) -> dict[str, Any]:
+        """Return the inputs of a fit for a checkpoint's fingerprint; ``start`` are the trees of a warm start."""
+        task = TrainingTask(self.data.part, Scaling.none(self.data.X.shape[1]), self.target)  # not learned yet
+        own = {"warm_start": start, "device": describe_device(parameters, task)}
+        return self.data.describe(held_out) | own
 
     def split_off(self, fraction: float, seed: int) -> tuple[Self, RowSet]:
-        """Hold out a share of the rows, stratified by class where that can be done."""
+        """Hold out a share of the rows, stratified by class where possible."""
         data = self.data
         if len(data.y) < 2:
             raise ValueError(
                 "a fit that holds rows out must have at least 2 rows; got n_samples = 1. "
                 "Switch early_stopping off, and give nu (for algorithm='non_greedy'), prune and shrinkage a number."
             )
-        kept, held = hold_out(data.target.strata(data.y), fraction, seed, source=data.source)
+        kept, held_out = hold_out(data.target.strata(data.y), fraction, seed, source=data.source)
         source = None if data.source is None else data.source[kept]
         rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept], source=source)
-        return replace(self, data=rest), RowSet(data.X[held], data.y[held], data.weight[held])
+        return replace(self, data=rest), RowSet(data.X[held_out], data.y[held_out], data.weight[held_out])
 
-    def selection_problem(self, problem: TrainingTask, held: Any, seed: int) -> TrainingTask:
-        return with_labels(problem)
+    def make_selection_task(self, task: TrainingTask, held_out: Any, seed: int) -> TrainingTask:
+        return harden(task)
 
-    def validation_part(self, held: RowSet, seed: int) -> RowSet:
-        return replace(held, y=self.target.hard.conform(held.y))
+    def load_validation(self, held_out: RowSet, seed: int) -> RowSet:
+        return replace(held_out, y=self.target.hard.conform(held_out.y))
 
-    def with_ranges(self, tree: SomeTree, problem: TrainingTask) -> SomeTree:
+    def with_ranges(self, tree: SomeTree, task: TrainingTask) -> SomeTree:
         return record_ranges(tree, self.data.X, self.data.missing_indicators)
 
 
-def fit_rows(
-    parameters: Mapping[str, Any],
-    data: Dataset,
-    validation: Any,
-    earlier: CrispTree | None,
-    chosen: dict[str, Any],
-    seed: int,
+def fit_array(
+    estimator: RowModel,
+    rows: tuple[Any, Any, Any],
+    eval_set: Any,
+    checkpoints: Checkpoints,
+    earlier: EarlierFit | None = None,
+    *,
+    classes: TargetEncoding | None = None,
+    source: npt.NDArray[np.intp] | None = None,
+    changes: Mapping[str, Any] | None = None,
 ) -> TrainedRows:
-    """Train a tree on rows with an estimator's parameters, selecting first what they leave open.
+    """Train a tree on rows in memory, (X, y, sample_weight); set the input schema of the estimator.
 
-    ``earlier`` is a tree to grow on from, and ``chosen`` what was chosen for it.
+    ``classes`` encodes all classes that there may ever be, where y may have fewer; ``source`` maps copies to the rows
+    that they are copies of; ``changes`` take the place of parameters.
     """
-    everything, given = data, validation
+    encoding = classes if earlier is None else earlier.encoding
+    is_first = earlier is None
+    parameters, data, held_out = check_fit(
+        *(estimator, rows, eval_set, encoding), reset=is_first, is_part=is_first, changes=changes
+    )
+    if source is not None:  # rows of no weight have been left out
+        data = replace(data, source=source if rows[2] is None else source[np.asarray(rows[2]) > 0])
+    if earlier is not None:
+        check_warm_start(parameters, earlier.tree.structure, held_out is not None)
+    seed = draw_seed(parameters["random_state"])
+    dataset = ArrayDataset(data)
+    inputs = dataset.describe(parameters, held_out, earlier and earlier.tree)
+    with checkpoints.keep(parameters, inputs, seed) as seed:
+        return fit_rows(parameters, dataset, held_out, seed, earlier)
+
+
+def fit_rows(
+    parameters: Mapping[str, Any], data: TrainingDataset, validation: Any, seed: int, earlier: EarlierFit | None = None
+) -> TrainedRows:
+    """Train a tree on validated rows: select what is "auto", train, postprocess, and restore the units of y."""
+    everything, explicit = data, validation
     fraction = parameters["validation_fraction"]
     if validation is None and holds_out(parameters):
         data, validation = data.split_off(fraction, seed)
 
-    previous = None if earlier is None else retain_selected(chosen, parameters)
-    resolution, problem = prepare(parameters, data, validation, TreeEvaluator, seed, earlier, previous)
+    start, previous = None, None
+    if earlier is not None:
+        start, previous = earlier.tree, retain_selected(earlier.selected, parameters)
+    resolution, task = prepare(parameters, data, validation, TreeEvaluator, seed, start, previous)
     values = resolution.parameters
     values["device"] = data.device(values["device"])
     needs_rows = values["finetune_epochs"] or is_postprocessing_unresolved(values)
-    if given is None and validation is not None and not needs_rows:
-        # No epoch is to be judged after all: the rows that were held out for it train too.
+    if explicit is None and validation is not None and not needs_rows:
+        # No epoch is scored after all: the rows that were held_out out for it train too.
         data, validation = everything, None
-        problem = scaled_problem(parameters, data, None, values["scale"], earlier)
+        task = make_scaled_task(parameters, data, None, values["scale"], start)
     if validation is None and is_postprocessing_unresolved(values):
-        # Rows are missed too much to be held out for the last step alone: a first tree tells the numbers.
-        rest, held = data.split_off(fraction, seed)
-        first = fit_rows(disable_postprocessing(values), rest, None, None, {}, seed).fitted
-        unit = rest.problem(problem.scaling, None).mean_weight
-        values = resolve_postprocessing(first.tree, values, problem, rest.validation_part(held, seed), unit)
-    held = None
+        # Holding rows out for the last step alone costs too much: a first tree resolves its parameters.
+        rest, held_out = data.split_off(fraction, seed)
+        first = fit_rows(disable_postprocessing(values), rest, None, seed).fitted
+        unit = rest.make_task(task.scaling, None).mean_weight
+        values = resolve_postprocessing(first.tree, values, task, rest.load_validation(held_out, seed), unit)
+    held_out = None
     if validation is not None and is_postprocessing_unresolved(values):
-        held = data.validation_part(validation, seed)
-    fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier, held)
+        held_out = data.load_validation(validation, seed)
+    fitted, history = fit_task(values, task, data.image_shape, seed, start, held_out)
     if data.image_shape is None:
-        tree = everything.with_ranges(fitted.tree, problem)
+        tree = everything.with_ranges(fitted.tree, task)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
-    return TrainedRows(in_units_of_y(fitted, data.encoding), history, resolution.selected, resolution.trials)
+    fitted = restore_units(fitted, data.encoding)
+    return TrainedRows(fitted, history, resolution.selected, resolution.trials, data.encoding)
 
 
 def prepare(
     parameters: Mapping[str, Any],
-    data: Dataset,
+    data: TrainingDataset,
     validation: Any,
     make_evaluator: Callable[[Mapping[str, Any]], Evaluator],
     seed: int,
@@ -211,110 +263,94 @@ def prepare(
     if parameters["split"] == "auto" and (data.only_hyperplanes or are_constrained(parameters)):
         parameters = {**parameters, "split": "oblique"}
     scale = resolve_scale(parameters, data.image_shape, is_sparse=data.is_sparse)
-    problem = scaled_problem(parameters, data, validation, scale, earlier)
+    task = make_scaled_task(parameters, data, validation, scale, earlier)
     resolution = resolve(
-        *(parameters, problem, make_evaluator(parameters), seed),
+        *(parameters, task, make_evaluator(parameters), seed),
         image_shape=data.image_shape,
         source=data.source,
-        load_rows=lambda: data.selection_problem(problem, validation, seed),
+        load_rows=lambda: data.make_selection_task(task, validation, seed),
         previous=previous,
-        listen=lambda: hearing_trials(parameters["verbose"]),
+        listen=lambda: display_trials(parameters["verbose"]),
     )
     selected_scale = resolution.parameters["scale"]
     if selected_scale != scale:
-        return resolution, scaled_problem(parameters, data, validation, selected_scale, earlier)
-    return resolution, problem
+        return resolution, make_scaled_task(parameters, data, validation, selected_scale, earlier)
+    return resolution, task
 
 
-def scaled_problem(
-    parameters: Mapping[str, Any], data: Dataset, validation: Any, scale: str | None, earlier: CrispTree | None
+def make_scaled_task(
+    parameters: Mapping[str, Any], data: TrainingDataset, validation: Any, scale: str | None, earlier: CrispTree | None
 ) -> TrainingTask:
-    """The training on rows with a scaling of some kind, or with that of an earlier tree."""
+    """Make the training task with a scaling of this kind, or with that of an earlier tree."""
     if earlier is not None:
-        return data.problem(earlier.statistics.scaling, validation)
-    scaling = data.scaling(scale, parameters["n_jobs"])
+        return data.make_task(earlier.statistics.scaling, validation)
+    scaling = data.learn_scaling(scale, parameters["n_jobs"])
     if parameters["max_shift"]:
         scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
-    return data.problem(scaling, validation)
+    return data.make_task(scaling, validation)
 
 
-def in_units_of_y(fitted: Fitted, encoding: TargetEncoding) -> Fitted:
-    """The trees that predict in the units of y."""
+def restore_units(fitted: Fitted, encoding: TargetEncoding) -> Fitted:
+    """Return the trees that predict in the units of y."""
     tree = encoding.restore_units(fitted.tree)
     greedy = tree if fitted.greedy is fitted.tree else encoding.restore_units(fitted.greedy)
     return fitted._replace(tree=tree, greedy=greedy)
 
 
-def device_for(parameters: Mapping[str, Any], data: TrainingData) -> str:
-    """The same for rows whose scaling is not known yet."""
-    return device_text(parameters, TrainingTask(data.part, Scaling.none(data.X.shape[1]), data.target))
-
-
-def problem_of(data: TrainingData, scaling: Scaling, validation: RowSet | None) -> TrainingTask:
-    """The training on checked rows; y of validation rows gets the form of the target."""
-    target = data.target
-    held = validation and replace(validation, y=target.conform(validation.y))
-    return TrainingTask(data.part, scaling, target, held)
-
-
-def with_labels(problem: TrainingTask) -> TrainingTask:
-    """The problem with hard labels, by which parameters are selected and which train faster."""
-    target = problem.target.hard
-    if target is problem.target:
-        return problem
-    training, held = (
-        part and replace(part, y=target.conform(part.y)) for part in (problem.training, problem.validation)
-    )
+def harden(task: TrainingTask) -> TrainingTask:
+    """Replace soft labels by hard ones, on which candidates are compared and which train faster."""
+    target = task.target.hard
+    if target is task.target:
+        return task
+    training, held_out = (part and replace(part, y=target.conform(part.y)) for part in (task.training, task.validation))
     assert training is not None
-    return TrainingTask(training, problem.scaling, target, held)
+    return TrainingTask(training, task.scaling, target, held_out)
 
 
-def fit_problem(
+def fit_task(
     parameters: Mapping[str, Any],
-    problem: TrainingTask,
+    task: TrainingTask,
     image_shape: tuple[int, ...] | None,
     seed: int,
     earlier: CrispTree | None = None,
-    held: RowSet | None = None,
+    held_out: RowSet | None = None,
 ) -> Trained:
-    """Train a tree with an estimator's parameters, its progress shown and kept. ``held`` are validation rows."""
-    spec = spec_of(parameters, problem, image_shape, seed)
-    listens = (parameters["verbose"], parameters["callbacks"]) if problem.is_first else (0, None)
-    with recording(*listens) as recorder:
-        fitted = fit_tree(spec, problem, start=earlier, on_epoch=recorder.record)
-    numbers = resolve_postprocessing(fitted.tree, parameters, problem, held, problem.mean_weight)
+    """Train and postprocess a tree with resolved parameters; ``held_out`` rows resolve the postprocessing."""
+    spec = spec_of(parameters, task, image_shape, seed)
+    listeners = (parameters["verbose"], parameters["callbacks"]) if task.is_first else (0, None)
+    with record_epochs(*listeners) as recorder:
+        fitted = fit_tree(spec, task, start=earlier, on_epoch=recorder.record)
+    values = resolve_postprocessing(fitted.tree, parameters, task, held_out, task.mean_weight)
 
     def records() -> tuple[list[EpochRecord], int | None]:
         history = recorder.history
         return history, get_iteration(fitted.soft.record, history) if parameters["early_stopping"] else None
 
-    history, best_iteration = problem.compute_once(records)
-    return fitted._replace(tree=postprocess(fitted.tree, numbers), best_iteration=best_iteration), history
+    history, best_iteration = task.compute_once(records)
+    return fitted._replace(tree=postprocess(fitted.tree, values), best_iteration=best_iteration), history
 
 
-def spec_of(
-    parameters: Mapping[str, Any], problem: TrainingTask, image_shape: tuple[int, ...] | None, seed: int
-) -> Spec:
-    """The spec of an estimator's parameters for a problem."""
+def spec_of(parameters: Mapping[str, Any], task: TrainingTask, image_shape: tuple[int, ...] | None, seed: int) -> Spec:
+    """Make the spec of an estimator's parameters for a task."""
     rows: dict[str, Any] = {
-        "input_norm": problem.input_norm,
-        "mean_weight": problem.mean_weight,
-        "n_rows": problem.n_rows,
-        "is_small_table": problem.is_small_table,
+        "input_norm": task.input_norm,
+        "mean_weight": task.mean_weight,
+        "n_rows": task.n_rows,
+        "is_small_table": task.is_small_table,
     }
     return Spec.of(parameters, **rows, image_shape=image_shape, seed=seed)
 
 
-def device_text(parameters: Mapping[str, Any], problem: TrainingTask) -> str:
-    """The device that a fit of a problem trains on, as a checkpoint knows it; all that "auto" may choose is linear."""
+def describe_device(parameters: Mapping[str, Any], task: TrainingTask) -> str:
+    """Resolve the device of a fit, for a checkpoint's fingerprint; all that split="auto" may select is linear."""
     split = "oblique" if parameters["split"] == "auto" else parameters["split"]
-    return str(device_of(parameters["device"], problem, split))
+    return str(device_of(parameters["device"], task, split))
 
 
 @one_thread()
 @torch.no_grad()
 def soft_probabilities(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDArray[np.float64]:
-    """p(y∣x) of the probabilistic tree behind a crisp one."""
+    """Predict p(y∣x) by the probabilistic tree.  (n, n_classes)"""
     if tree.is_linear:
         return _soft_linear(tree, X, steepness)
     soft, gamma = Tree.soft(tree), _steepness(tree, steepness)
@@ -325,7 +361,7 @@ def soft_probabilities(tree: CrispTree, X: RawRows, steepness: float | None) -> 
 @one_thread()
 @torch.no_grad()
 def soft_means(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDArray[np.float64]:
-    """E(y∣x) = Σ_ℓ m_ℓ μ_ℓ(x) of the probabilistic tree behind a crisp one of numbers, in the units of y."""
+    """Predict E(y∣x) = Σ_ℓ m_ℓ μ_ℓ(x) by the probabilistic regression tree, in the units of y."""
     if tree.is_linear:
         return np.asarray(tree.target.predict(tree.restore_units(_soft_linear(tree, X, steepness))))
     soft, gamma = Tree.soft(tree), _steepness(tree, steepness)
@@ -335,17 +371,17 @@ def soft_means(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDAr
 
 
 def _soft_linear(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDArray[np.float64]:
-    """Σ_ℓ μ_ℓ(x) times what the model of the leaf says, in the units of training."""
+    """Compute Σ_ℓ μ_ℓ(x) times the prediction of the linear model of leaf ℓ, in the units of training."""
     assert isinstance(tree, FlatTree)
-    soft, gamma, found, start = Tree.soft(tree), _steepness(tree, steepness), [], 0
-    for block in _scaled_blocks(tree, X):
-        paths, rows = soft.log_path_probabilities(block, gamma).double().exp().numpy(), X[start : start + len(block)]
-        said = np.zeros((len(block), tree.n_outputs))
+    soft, gamma, blocks, start = Tree.soft(tree), _steepness(tree, steepness), [], 0
+    for scaled in _scaled_blocks(tree, X):
+        paths, rows = soft.log_path_probabilities(scaled, gamma).double().exp().numpy(), X[start : start + len(scaled)]
+        values = np.zeros((len(scaled), tree.n_outputs))
         for leaf in range(tree.structure.n_leaves):
-            said += paths[:, [leaf]] * tree.scaled_values(np.full(len(block), leaf), rows)
-        found.append(said)
-        start += len(block)
-    return np.concatenate(found)
+            values += paths[:, [leaf]] * tree.scaled_values(np.full(len(scaled), leaf), rows)
+        blocks.append(values)
+        start += len(scaled)
+    return np.concatenate(blocks)
 
 
 def _steepness(tree: CrispTree, steepness: float | None) -> float:

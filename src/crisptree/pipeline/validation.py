@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -11,8 +12,9 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length, check_random_state
 
 from crisptree.data.raw_rows import SparseRows
-from crisptree.data.validation import CheckedRows, InputSchema, RawInput, check_fit_rows
+from crisptree.data.validation import CheckedRows, InputSchema, RawInput, check_fit_rows, resolve_columns
 from crisptree.encoding.containers import materialize, refuse_batches
+from crisptree.inference.flat_tree import has_linear_leaves
 from crisptree.parameters.training import Parameter, Rule, is_whole
 from crisptree.selection.parameters import MIXED
 from crisptree.structure import TreeStructure
@@ -149,16 +151,16 @@ CAPABILITIES = (
     ),
     Capability(
         "linear leaves (`leaf_model='linear'`)",
-        "leaf_model='linear'",
-        lambda v: v.get("leaf_model") == "linear",
+        "leaf_model={leaf_model!r}",
+        has_linear_leaves,
         {"split": LINEAR, "algorithm": STEPS, "max_shift": ZERO},
         "Their models are of the features that hyperplanes see, pixels in their places. Take leaf_model='constant' for "
         "anything else.",
     ),
     Capability(
         "pruning of linear leaves",
-        "leaf_model='linear'",
-        lambda v: v.get("leaf_model") == "linear",
+        "leaf_model={leaf_model!r}",
+        has_linear_leaves,
         {"ccp_alpha": NONE},
         "What a leaf saves is counted for constant ones. Limit max_depth or max_leaf_nodes, raise leaf_l2, or "
         "truncate(depth) the fitted tree.",
@@ -312,6 +314,10 @@ MAX_FEATURES_OF_LINEAR_LEAVES = 512
 """The time of a linear model grows with the third power of their number."""
 
 
+MAX_ROWS_IN_DIGEST = 1000
+"""Evenly spaced rows whose checksum a warm start compares."""
+
+
 class RowModel(Protocol):
     """Estimator as the pipeline sees it: its parameters, its target encoding and the schema of its columns."""
 
@@ -355,6 +361,14 @@ class TrainingData:
 
         return RowSet(self.X, self.y, self.weight)
 
+    def digest(self) -> str:
+        """Compute a checksum of y, of weights and of some rows."""
+        X = self.X[np.linspace(0, len(self.y) - 1, min(len(self.y), MAX_ROWS_IN_DIGEST)).astype(np.int64)]
+        checksum = hashlib.sha256()
+        for part in (self.y, self.weight, *((X.data, X.index) if isinstance(X, SparseRows) else (X,))):
+            checksum.update(np.ascontiguousarray(part).data)
+        return checksum.hexdigest()
+
     def describe(self, held_out: RowSet | None) -> dict[str, Any]:
         """Return the data of a checkpoint's fingerprint by the names that errors use."""
         return {
@@ -394,7 +408,7 @@ def check_training_rows(
         encoded_by=estimator.input_schema.encoded_by,
         multi_output=multi_output,
     )
-    if parameters["leaf_model"] == "linear" and rows.X.shape[1] > MAX_FEATURES_OF_LINEAR_LEAVES:
+    if has_linear_leaves(parameters) and rows.X.shape[1] > MAX_FEATURES_OF_LINEAR_LEAVES:
         raise ValueError(
             f"X must have at most {MAX_FEATURES_OF_LINEAR_LEAVES} features for leaf_model='linear', which solves a "
             f"regression of all features in every node; got {rows.X.shape[1]:,} features. Take leaf_model='constant' "
@@ -432,6 +446,36 @@ def check_training_data(
         source = None if source is None else source[encoded.kept]
     image_shape, indicators = rows.schema.image_shape, rows.missing_indicators
     return TrainingData(X, encoded.y, encoded.weight, encoded.encoding, image_shape, source, indicators)
+
+
+class CheckedFit(NamedTuple):
+    """Checked parameters, with columns by number, training rows and validation rows of a fit."""
+
+    parameters: dict[str, Any]
+    data: TrainingData
+    held_out: RowSet | None
+
+
+def check_fit(
+    estimator: RowModel,
+    rows: tuple[Any, Any, Any],
+    eval_set: Any,
+    encoding: TargetEncoding | None = None,
+    *,
+    reset: bool = True,
+    is_part: bool = False,
+    is_forest: bool = False,
+    changes: Values | None = None,
+) -> CheckedFit:
+    """Validate what a fit on rows in memory, (X, y, sample_weight), gets; ``changes`` take the place of parameters."""
+    parameters = estimator.training_parameters() | dict(changes or {})
+    has_validation = eval_set is not None
+    check_parameters(estimator.declared_parameters(), parameters, is_forest=is_forest, has_validation=has_validation)
+    data = check_training_data(estimator, *rows, encoding, reset=reset, is_part=is_part)
+    held_out = None
+    if has_validation:
+        held_out = check_validation(estimator, eval_set, data.encoding, may_be_soft=True)
+    return CheckedFit(resolve_columns(parameters, estimator.input_schema), data, held_out)
 
 
 def kept_rows(class_weight: Any, y: Any, sample_weight: Any, n_kept: int) -> npt.NDArray[np.bool_]:

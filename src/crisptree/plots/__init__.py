@@ -10,7 +10,6 @@ except ImportError as error:
         "plots need matplotlib, which is not installed. Install it with: pip install 'crisptree[plots]'"
     ) from error
 
-from crisptree.plots.path import plot_path
 from crisptree.plots.predictions import plot_confusion, plot_pixel_regression, plot_residuals, plot_segmentation
 from crisptree.plots.regions import plot_regions
 from crisptree.plots.style import class_colors
@@ -24,7 +23,6 @@ __all__ = [
     "plot_regions",
     "plot_training",
     "plot_selection",
-    "plot_path",
     "plot_confusion",
     "plot_residuals",
     "plot_segmentation",

@@ -31,8 +31,8 @@ PALE = 0.45
 SIZE = (5.0, 4.2)
 """Inches of a new figure, without a legend beside it."""
 
-LEGEND_SIZE, MAX_NAME_INCHES, MAX_LEGEND_SHARE = 7, 2.5, 0.1
-"""Font size of the legend, the width of a name, and the share of the plot that it may cover."""
+LEGEND_SIZE, MAX_NAME_INCHES, MAX_NAMES_INSIDE = 7, 2.5, 6
+"""Font size of the legend, the width of a name, and the number of classes above which the legend stands outside."""
 
 MIN_CELL_SHARE = 0.004
 """A letter is drawn in a cell that covers at least this share of the plot."""
@@ -72,7 +72,7 @@ def plot_regions(
     hyperplanes : bool, default=False
         Draw the line of every split inside its own cell, with its index, and label the leaves A, B, … left to right.
     legend : bool, default=True
-        Draw a legend of the classes; beside the plot where it would cover much of a new figure.
+        Draw a legend of the classes; beside a new figure of many classes.
     bounds : (left, right, lower, upper), default=None
         Limits of the plot; None takes the range of X and a margin.
     resolution : int, default=200
@@ -102,9 +102,10 @@ def plot_regions(
     resolution = check_integer("resolution", resolution, 1)
     window = _window(points, bounds)
     names = [truncate_text(name, MAX_NAME_INCHES, LEGEND_SIZE) for name in view.class_names]
-    columns, width, height = _measure_legend(names)
-    outside = ax is None and legend and width * height > MAX_LEGEND_SHARE * SIZE[0] * SIZE[1]
-    ax = new_axes(ax, (SIZE[0] + (width if outside else 0.0), SIZE[1]))
+    outside = ax is None and legend and len(names) > MAX_NAMES_INSIDE
+    columns = 1 + len(names) // 14
+    width = columns * (max(text_width(name, LEGEND_SIZE) for name in names) + 0.4) if outside else 0.0  # with markers
+    ax = new_axes(ax, (SIZE[0] + width, SIZE[1]))
     colors = class_colors(len(view.class_names))[:, :3]
     polygons = None
     if isinstance(view.tree, FlatTree):
@@ -148,13 +149,6 @@ def _check_points(view: ModelView, X: Any) -> Doubles:
     if not len(rows) or not np.isfinite(rows).all():
         raise ValueError("`X` must have rows of finite numbers to draw; it has none, or NaN or infinite ones.")
     return rows
-
-
-def _measure_legend(names: list[str]) -> tuple[int, float, float]:
-    """Return the number of columns of the legend, and its width and height in inches."""
-    columns = 1 + len(names) // 14
-    width = columns * (max(text_width(name, LEGEND_SIZE) for name in names) + 0.4)  # with the markers
-    return columns, width, 1.5 * LEGEND_SIZE / 72 * -(-len(names) // columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
+from crisptree.inference.flat_tree import has_linear_leaves
 from crisptree.inspection.model_view import unwrap_model
 from crisptree.plots.style import ACCENT, DARK, MUTED, RIGHT, check_axes, new_axes, write
 
@@ -28,30 +29,8 @@ MIN_LABEL_SHARE = 0.07
 """A level is labelled where it covers at least this share of the width."""
 
 
-class Family(NamedTuple):
-    """How the candidates of a family are drawn, and the annotation on which side of them."""
-
-    marker: str
-    color: str
-    parameter: str
-    text: str
-    side: str
-
-
-FAMILIES = {
-    "noise levels": Family("o", "#3b6fb6", "input_noise", "σ = {:g}", "right"),
-    "one scale": Family("P", "#56b4e9", "input_noise", "σ = {:g}", "left"),
-    "l2": Family("v", "#009e73", "l2", "l2 = {:g}", "right"),
-    "shallow": Family("D", "#8a6fb0", "max_depth", "depth {}", "left"),
-    "sparse": Family("^", "#c79a00", "l1", "l1 = {:g}", "right"),
-    "thresholds": Family("s", "#777777", "max_depth", "{}", "left"),
-}
-"""In the order of the legend. Thresholds are annotated by their depth alone, because there are many."""
-
-SIDES: dict[str, dict[str, Any]] = {
-    "right": {"xytext": (8, 0), "ha": "left"},
-    "left": {"xytext": (-8, 0), "ha": "right"},
-}
+MARKERS = {"oblique splits": ("o", RIGHT), "axis splits": ("s", "#777777"), "linear leaves": ("^", "#c79a00")}
+"""Marker and color of the candidates by their family."""
 
 
 def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
@@ -126,8 +105,7 @@ def _label_phases(ax: Axes, pieces: list[tuple[int, list[Any]]], n_epochs: int) 
 def plot_selection(model: Any, ax: Axes | None = None) -> Axes:
     """Plot all candidates of model selection: accuracy on held-out rows with its standard error against the size.
 
-    The selected candidate has a ring. It need not be the most accurate: among the best of every family it is the one
-    with the fewest weights within one standard error of the best, taken over the rows on which the two differ.
+    Candidates are annotated by their depth; the selected one has a ring.
 
     Parameters
     ----------
@@ -145,13 +123,9 @@ def plot_selection(model: Any, ax: Axes | None = None) -> Axes:
             "Fit it with input_noise='auto', for example, then plot."
         )
     ax = new_axes(ax, (6.4, 4.0))
-    deepest = max((_depth(trial.values) for trial in trials), default=np.inf)
-    by_family: dict[str, list[Any]] = {name: [] for name in FAMILIES}
-    for trial in trials:
-        by_family[_family(trial.values, deepest)].append(trial)
-    for name, some in by_family.items():
-        if some:
-            _draw_candidates(ax, name, some)
+    families = [_family(trial.values) for trial in trials]
+    for family in dict.fromkeys(families):
+        _draw_candidates(ax, family, [trial for trial, own in zip(trials, families, strict=True) if own == family])
     _mark_selected(ax, estimator.best_params_, trials)
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -166,54 +140,30 @@ def plot_selection(model: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _depth(values: Mapping[str, Any]) -> float:
-    return np.inf if values["max_depth"] is None else values["max_depth"]
-
-
-def _family(values: Mapping[str, Any], deepest: float) -> str:
-    if values.get("split") == "axis":
-        return "thresholds"
-    if values.get("l1"):
-        return "sparse"
-    if _depth(values) < deepest:
-        return "shallow"
-    if values.get("l2"):
-        return "l2"
-    return "one scale" if values.get("scale") == "global" else "noise levels"
-
-
 def _point(trial: Any) -> tuple[float, float, float]:
     """Return size, accuracy and standard error in %; a single leaf, which has no weights, has size 1."""
     return max(trial.weights, 1.0), 100 * trial.score, 100 * trial.error
 
 
-def _draw_candidates(ax: Axes, name: str, trials: Sequence[Any]) -> None:
-    """Draw the candidates of one family, annotated by the parameter that varies."""
-    family = FAMILIES[name]
+def _family(values: Mapping[str, Any]) -> str:
+    return "linear leaves" if has_linear_leaves(values) else f"{values.get('split', 'oblique')} splits"
+
+
+def _draw_candidates(ax: Axes, family: str, trials: Sequence[Any]) -> None:
+    """Draw the candidates of a family with error bars, annotated by their depth."""
+    marker, color = MARKERS.get(family, ("D", MUTED))
     size, accuracy, error = np.array([_point(trial) for trial in trials]).T
-    ax.errorbar(
-        size,
-        accuracy,
-        error,
-        fmt=family.marker,
-        color=family.color,
-        markersize=5,
-        elinewidth=0.8,
-        capsize=2,
-        label=name,
-        zorder=3,
-    )
+    style: dict[str, Any] = {"markersize": 5, "elinewidth": 0.8, "capsize": 2, "zorder": 3}
+    ax.errorbar(size, accuracy, error, fmt=marker, color=color, label=family, **style)
     for trial, x, y in zip(trials, size, accuracy, strict=True):
-        value = trial.values.get(family.parameter)
-        if value is not None:
-            text, offset = family.text.format(value), SIDES[family.side]
-            ax.annotate(text, (x, y), fontsize=6, color=MUTED, va="center", textcoords="offset points", **offset)
+        place: dict[str, Any] = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
+        ax.annotate(f"{trial.values.get('max_depth')}", (x, y), fontsize=6, color=MUTED, **place)
 
 
 def _mark_selected(ax: Axes, selected: Mapping[str, Any], trials: Sequence[Any]) -> None:
-    values = {name: value for name, value in selected.items() if name != "shrinkage"}
-    for trial in trials:
-        if trial.values == values:
-            x, y, _ = _point(trial)
-            ring: dict[str, Any] = {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.6}
-            ax.plot([x], [y], "o", color=ACCENT, linestyle="none", label="selected", zorder=4, **ring)
+    """Draw a ring around the selected candidate; some parameters, such as shrinkage, are selected after all trials."""
+    matches = [trial for trial in trials if all(selected.get(name) == value for name, value in trial.values.items())]
+    if matches:
+        x, y, _ = _point(max(matches, key=lambda trial: (len(trial.values), trial.score)))
+        ring: dict[str, Any] = {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.6}
+        ax.plot([x], [y], "o", color=ACCENT, linestyle="none", label="selected", zorder=4, **ring)

@@ -14,7 +14,7 @@ from matplotlib.patches import Circle, Rectangle
 
 from crisptree.inference import FlatTree
 from crisptree.inspection import ModelView, Names, view_model
-from crisptree.inspection.linear_splits import compute_effects, format_number, make_split_rule, rank_features
+from crisptree.inspection.linear_splits import compute_effects, make_split_rule, rank_features
 from crisptree.inspection.validation import check_boolean, check_optional_integer
 from crisptree.plots.style import (
     ACCENT,
@@ -374,8 +374,7 @@ def draw_split(canvas: PlotCanvas, view: ModelView, outline: Outline, split: int
     elif view.image_shape is not None:
         draw_image(canvas, outline, weight_image(view, split))
     elif np.count_nonzero(tree.weight[split]) == 1:  # a threshold in the unit of the feature
-        rule = make_split_rule(tree, split)
-        draw_lines(canvas, outline, [rule.format_sum(names), f"{rule.sign} {rule.threshold:.4g}"])
+        draw_lines(canvas, outline, make_split_rule(tree, split).format_lines(names))
     else:
         _draw_terms(canvas, outline, tree, split, names)
 
@@ -415,14 +414,13 @@ def _draw_terms(canvas: PlotCanvas, outline: Outline, tree: FlatTree, split: int
     top = upper - 0.1 * step - (MAX_TERMS - len(rule.terms)) * step / 2
     limit = max((abs(effect[feature]) for _, feature in rule.terms), default=1.0)
     x, size, wide = (left + right) / 2, min(0.6 * step * canvas.inch * 72, LARGEST), 0.94 * (right - left)
-    for row, (term, (_, feature)) in enumerate(zip(rule.format_terms(names, 3), rule.terms, strict=True)):
+    *terms, comparison = rule.format_lines(names, 3)
+    for row, (term, (_, feature)) in enumerate(zip(terms, rule.terms, strict=True)):
         y = top - (row + 0.5) * step
         canvas.draw_push(x, y, wide / 2 * effect[feature] / limit, 0.8 * step)
         canvas.write(x, y, term, size, max_width=wide)
-    more = f"+ {rule.left_out} more " if rule.left_out else ""
-    comparison = (
-        f"{more}> {format_number(rule.threshold)}" if rule.terms or rule.left_out else "no weights: all go one way"
-    )
+    if not rule.terms and not rule.left_out:
+        comparison = "no weights: all rows go one way"
     canvas.write(x, top - (len(rule.terms) + 0.5) * step, comparison, size, fontweight="bold", max_width=wide)
     ends = [top - step * len(rule.terms), top]
     canvas.ax.plot([x, x], ends, color=FAINT, linewidth=0.5 * canvas.factor, zorder=2.5)

@@ -11,12 +11,9 @@ from crisptree.files import atomic_write
 from crisptree.inspection import Names, view_model
 from crisptree.inspection.display import sanitize_names
 from crisptree.inspection.validation import check_integer
-from crisptree.report import classification, regression
+from crisptree.report.contents import build_context
 from crisptree.report.encoding import csp_hash, read_resource
 from crisptree.report.samples import ReportRows
-
-CONTEXTS = {"classification": classification.build_context, "regression": regression.build_context}
-"""By the target of the model, which also names template and style sheet: what the template is rendered with."""
 
 
 def write(
@@ -35,8 +32,8 @@ def write(
     """Write a report about a fitted tree: one HTML file that needs no network.
 
     Without rows it shows the tree, its weights and the statistics of the training. With rows also scores at the splits
-    and sample rows; with their classes also accuracy, confusions and the splits that cause errors. The page of a
-    regressor has errors, predicted against true values, residuals, leaves, importances and rules.
+    and sample rows; with their classes also accuracy, confusions and the splits that cause errors, with the values of a
+    regression its errors, predicted against true values and residuals.
 
     Parameters
     ----------
@@ -80,9 +77,7 @@ def write(
     name = target or getattr(y, "name", None) or stored
     target = None if name is None else sanitize_names([name])[0]
     heading = title or ("Decision tree" if target is None else f"Decision tree for {target}")
-    kind = "regression" if view.is_regression else "classification"
-    context = CONTEXTS[kind](view, ReportRows.of(view, X, y, ids), max_samples, target)
-    page = _render(environment, kind, heading, context)
+    page = _render(environment, heading, build_context(view, ReportRows.of(view, X, y, ids), max_samples, target))
     with atomic_write(file) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return file
@@ -99,12 +94,12 @@ def _make_environment() -> Any:
     return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
 
 
-def _render(environment: Any, kind: str, title: str, context: dict[str, Any]) -> str:
+def _render(environment: Any, title: str, context: dict[str, Any]) -> str:
     from markupsafe import Markup
 
-    style = read_resource(f"{kind}.css")
+    style = read_resource("page.css")
     return str(
-        environment.from_string(read_resource(f"{kind}.html")).render(
+        environment.from_string(read_resource("page.html")).render(
             title=title, version=crisptree.__version__, style=Markup(style), style_hash=csp_hash(style), **context
         )
     )

@@ -99,13 +99,13 @@ def collect_samples(view: ModelView, rows: ReportRows, max_samples: int) -> dict
     """Collect a selection of the rows with their explanations."""
     selected = select_rows(rows, max_samples)
     X = rows.X[selected]
-    appearance = _appearance(view, X)
+    appearance, kind = _appearance(view, X), "float32" if view.is_regression else "int16"
     return {
         "count": len(selected),
         "row": pack(selected, "int32"),
         "ids": None if rows.ids is None else sanitize_names(rows.ids[selected].tolist()),
-        "true": None if rows.y is None else pack(rows.y[selected], "int16"),
-        "predicted": pack(rows.predicted[selected], "int16"),
+        "true": None if rows.y is None else pack(rows.y[selected], kind),
+        "predicted": pack(rows.predicted[selected], kind),
         "leaf": pack(rows.leaf[selected], "int32"),
         **appearance,
         **_steps(view, X),
@@ -123,7 +123,9 @@ def collect_error_attribution(view: ModelView, rows: ReportRows) -> list[list[fl
 
 
 def select_rows(rows: ReportRows, max_samples: int) -> Integers:
-    """Select misclassified rows first, in turn from every confusion; then correct ones, in turn from every leaf."""
+    """Select misclassified rows first, in turn from every confusion; then others, in turn from every leaf."""
+    if rows.predicted.ndim > 1:  # of a regression no row is wrong
+        return np.argsort(_rank_in_group(rows.leaf), kind="stable")[:max_samples]
     n_classes = int(max(rows.predicted.max(initial=0), rows.labels.max(initial=0))) + 1
     cell = rows.labels * n_classes + rows.predicted
     group = np.where(rows.wrong, cell, n_classes**2 + rows.leaf)
@@ -210,7 +212,12 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
 
 def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, Any]) -> dict[str, Any]:
     """Collect the counterfactuals of the first samples, by sample index."""
-    if not isinstance(view.tree, FlatTree) or not view.tree.structure.n_splits or view.tree.is_linear:
+    if (
+        not isinstance(view.tree, FlatTree)
+        or not view.tree.structure.n_splits
+        or view.tree.is_linear
+        or view.is_regression
+    ):
         return {}
     changes, columns = {}, view.columns
     everything, costs = np.ones(len(columns), dtype=bool), np.ones(len(columns))

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import FlatTree
+from crisptree.inference.flat_tree import BRANCH_LINEAR, LINEAR_LEAVES, has_linear_leaves
 from crisptree.selection.folds import score_cart
 from crisptree.selection.parameters import FALLBACKS
 
@@ -133,14 +134,14 @@ START_DEPTH, START_NOISE, START_L1 = 4, 0.3, 0.01
 DEEPER = 8
 """Depth of hyperplanes that are tried once more where the first ones are far behind."""
 
-LINEAR_LEAF_DEPTHS = (0, 1, 2, 3, 4)
+LINEAR_LEAF_DEPTHS = (0, 1, 2, 3, 4, 6, 8)
 """Depths of trees with linear leaves; depth 0 is a linear model."""
+
+MAX_DEPTH_OF_LINEAR_LEAVES = {"oblique": 4, "axis": 8, BRANCH_LINEAR: 8}
+"""Depth to which trees with linear leaves grow, by their splits and models."""
 
 RESTRICTIONS_OF_LINEAR_LEAVES = ("ccp_alpha", "sign_cst", "max_features_per_split", "interaction_cst")
 """Parameters under which linear leaves are not tried."""
-
-MIN_GAIN_OF_DEPTH = 0.0
-"""Trees with linear leaves are tried at the next depth while their score rises by more."""
 
 MAX_VALUES_OF_LINEAR_LEAVES = 512
 """Features times outputs of a leaf's model that is tried: solving larger ones takes longer than all other trials."""
@@ -181,6 +182,18 @@ CART_SPLITS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "l2": 0.0}
 CART_MIN_SAMPLES_LEAF = (1, 5, 20)
 """Minimal leaf sizes of CART's thresholds."""
 
+MIN_SAMPLES_OF_BRANCH_LINEAR_LEAVES = (5, 20)
+"""The same for linear leaves of the features that the splits have."""
+
+LINEAR_LEAVES_IN_FOREST = (
+    *((BRANCH_LINEAR, min_rows, penalty) for min_rows in (5, 20) for penalty in (1.0, 10.0, 100.0)),
+    ("linear", 20, 10.0),
+)
+"""Linear leaves in regression forests: model, minimal leaf size, and penalty in rows of mean weight."""
+
+MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART = 64
+"""Features up to which CART's thresholds are tried with linear leaves of all features."""
+
 CART_MAX_FEATURES = ("sqrt", None)
 """Features per split of CART's thresholds in a forest."""
 
@@ -220,7 +233,7 @@ def limit_depths(search: CandidateSearch) -> list[int]:
 
 def is_oblique(values: Mapping[str, Any]) -> bool:
     """Return True for candidates of hyperplanes with constant leaves."""
-    return values.get("split", "oblique") == "oblique" and values.get("leaf_model") != "linear"
+    return values.get("split", "oblique") == "oblique" and not has_linear_leaves(values)
 
 
 def is_hopeless(search: CandidateSearch) -> bool:
@@ -230,7 +243,7 @@ def is_hopeless(search: CandidateSearch) -> bool:
 
 def try_hyperplanes(search: CandidateSearch) -> Candidates:
     """Walk along noise levels, depths and noise levels again; then sparse weights."""
-    if search.leaf_model == "linear":
+    if search.has_linear_leaves:
         return
     depths = limit_depths(search)
     start = {"split": "oblique", "max_depth": min(START_DEPTH, depths[-1]), "l1": 0.0, "l2": 0.0}
@@ -254,17 +267,22 @@ def try_hyperplanes(search: CandidateSearch) -> Candidates:
         yield from climb(search, "l1", L1_LADDER)
 
 
+def limit_leaf_sizes(search: CandidateSearch, sizes: Sequence[int]) -> list[dict[str, int]]:
+    """Return minimal leaf sizes of candidates, none below the one that is set."""
+    given = search.parameters["min_samples_leaf"]
+    # A fraction is no lower bound that a number of rows could raise.
+    if not isinstance(given, Integral):
+        return [{}]
+    return [{"min_samples_leaf": size} for size in sorted({max(int(given), size) for size in sizes})]
+
+
 def try_cart(search: CandidateSearch) -> Candidates:
     """CART's thresholds of several leaf sizes at every depth, and the best of moderate depth finetuned."""
-    if not search.is_free("split") or search.leaf_model == "linear":
+    if not search.is_free("split") or search.has_linear_leaves:
         return
     n_before = len(search.trials)
-    given = search.parameters["min_samples_leaf"]
     depth = {} if search.max_depth is not None and not search.has_free_depth else {"max_depth": None}
-    # A fraction is no lower bound that a number of rows could raise.
-    sizes = sorted({max(given, size) for size in CART_MIN_SAMPLES_LEAF}) if isinstance(given, Integral) else (None,)
-    for min_rows in sizes:
-        limit = {"min_samples_leaf": min_rows} if min_rows else {}
+    for limit in limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF):
         yield CART_SPLITS | {"finetune_epochs": 0} | depth | limit
     found = [trial for trial in search.trials[n_before:] if (trial.values["max_depth"] or 99) <= FINETUNED_CART_DEPTH]
     if found and search.parameters["finetune_epochs"]:
@@ -272,27 +290,32 @@ def try_cart(search: CandidateSearch) -> Candidates:
 
 
 def try_linear_leaves(search: CandidateSearch) -> Candidates:
-    """Trees of few splits with linear leaves, deeper while the score rises."""
-    n_outputs = search.target.n_classes or 1
+    """Trees of few splits with linear leaves, hyperplanes and CART's thresholds, at every depth."""
+    given, n_outputs = search.parameters.get("leaf_model"), search.target.n_classes or 1
     n_values = n_outputs * search.problem.training.X.shape[1]
-    is_given = search.leaf_model == "linear"
     # Pruning counts constant leaves, and a linear leaf has all features.
     is_restricted = any(search.parameters.get(name) is not None for name in RESTRICTIONS_OF_LINEAR_LEAVES)
-    is_offered = search.is_free("leaf_model") and n_values <= MAX_VALUES_OF_LINEAR_LEAVES and not is_restricted
-    if not is_given and not is_offered:
-        return
-    limit = LINEAR_LEAF_DEPTHS[-1] if search.has_free_depth or search.max_depth is None else search.max_depth
-    fixed = {"split": "oblique", "l1": 0.0, "l2": 0.0, "finetune_epochs": 0, "input_noise": START_NOISE}
-    score = -math.inf
-    for depth in LINEAR_LEAF_DEPTHS:
-        if depth > limit:
-            break
-        yield fixed | {"max_depth": depth, "leaf_model": "linear"}
-        if search.trials[-1].score < score + MIN_GAIN_OF_DEPTH:
-            break
-        score = search.trials[-1].score
-    if is_given and search.parameters["finetune_epochs"] and search.best.values["max_depth"]:
-        yield {name: value for name, value in search.best.values.items() if name != "finetune_epochs"}
+    is_offered = search.is_free("leaf_model") and not is_restricted
+
+    def limit(depth: int) -> dict[str, Any]:
+        is_free = search.has_free_depth or search.max_depth is None
+        return {"max_depth": depth if is_free else min(depth, search.max_depth or 0), "finetune_epochs": 0}
+
+    n_before = len(search.trials)
+    if given == "linear" or (is_offered and n_values <= MAX_VALUES_OF_LINEAR_LEAVES):
+        model = {"leaf_model": "linear"}
+        oblique = {"split": "oblique", "l1": 0.0, "l2": 0.0, "input_noise": START_NOISE}
+        yield oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"])
+        if search.is_free("split") and search.problem.training.X.shape[1] <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
+            for size in limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF[-1:]):
+                yield CART_SPLITS | model | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES["axis"])
+    if search.is_free("split") and (given == BRANCH_LINEAR or is_offered):
+        for size in limit_leaf_sizes(search, MIN_SAMPLES_OF_BRANCH_LINEAR_LEAVES):
+            yield CART_SPLITS | {"leaf_model": BRANCH_LINEAR} | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES[BRANCH_LINEAR])
+    if given in LINEAR_LEAVES and search.parameters["finetune_epochs"] and len(search.trials) > n_before:
+        best = find_best(search.trials[n_before:]).values
+        if best["max_depth"]:
+            yield {name: value for name, value in best.items() if name != "finetune_epochs"}
 
 
 def try_noise_levels(search: CandidateSearch) -> Candidates:
@@ -381,8 +404,21 @@ def try_thresholds_in_forest(search: CandidateSearch) -> Candidates:
 
 def has_mixtures(search: CandidateSearch) -> bool:
     """Return True if forests of hyperplanes and thresholds in turn are candidates: for regression only."""
-    is_regression = search.target.is_regression and search.leaf_model != "linear"
+    is_regression = search.target.is_regression and not search.has_linear_leaves
     return is_regression and search.is_free("split") and search.parameters["n_estimators"] != 1
+
+
+def try_linear_leaves_in_forest(search: CandidateSearch) -> Candidates:
+    """CART's thresholds with linear leaves, of several penalties: for regression only."""
+    n_features = search.problem.training.X.shape[1]
+    is_offered = search.target.is_regression and search.is_free("split") and search.is_free("leaf_model")
+    if not is_offered or n_features > MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
+        return
+    unit = search.problem.mean_weight
+    limit = {"max_depth": None if search.has_free_depth else search.max_depth, "finetune_epochs": 0}
+    for leaf_model, min_rows, penalty in LINEAR_LEAVES_IN_FOREST:
+        model = {"leaf_model": leaf_model, "leaf_l2": unit * penalty, "min_samples_leaf": min_rows}
+        yield CART_SPLITS | model | limit | {"max_features": None}
 
 
 def try_sharp_hyperplanes(search: CandidateSearch) -> Candidates:
@@ -419,7 +455,12 @@ def try_hyperplanes_in_forest(search: CandidateSearch) -> Candidates:
     yield from try_steeper_schedule(search)
 
 
-FOREST_ROUNDS: tuple[Round, ...] = (try_thresholds_in_forest, try_hyperplanes_in_forest, try_sharp_hyperplanes)
+FOREST_ROUNDS: tuple[Round, ...] = (
+    try_thresholds_in_forest,
+    try_linear_leaves_in_forest,
+    try_hyperplanes_in_forest,
+    try_sharp_hyperplanes,
+)
 
 IMAGE_ROUNDS: tuple[Round, ...] = (try_noise_levels,)
 """Images have no shallow, sparse or axis-aligned trees worth trying."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -12,16 +12,18 @@ import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.finalization import select_strength, shrink, truncate
-from crisptree.inference.flat_tree import CrispForest
+from crisptree.inference.flat_tree import BRANCH_LINEAR, CrispForest, has_linear_leaves
 from crisptree.learning.fitting import Bag, fit_forest, fit_tree
 from crisptree.learning.history import current_store
-from crisptree.learning.linear_leaves import best_penalty, with_models
+from crisptree.learning.linear_leaves import PENALTIES, PENALTIES_OF_ONE_LEAF, STEPS_TO_SCORE, with_models
 from crisptree.learning.options import LBFGS, Spec
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.selection.candidates import (
     CART_OF_MIXTURES,
     DEPTH_LADDER,
     FOREST_ROUNDS,
+    LINEAR_LEAF_DEPTHS,
+    MAX_ERRORS,
     SHARP,
     TREE_ROUNDS,
     Round,
@@ -50,9 +52,6 @@ as a fit would leave them."""
 
 LEAST_PROBABILITY = 1e-3
 """Log losses of trials are bounded, so that single rows do not decide."""
-
-MAX_FEATURES_FOR_LEAF_PENALTIES = 64
-"""Features up to which every trial of linear leaves is scored with its own best penalty: larger models take long."""
 
 TRIAL_TREES = 5
 """Trees of a trial: enough to tell apart most candidates that help a forest from those that help a single tree."""
@@ -92,17 +91,15 @@ class TreeEvaluator(Evaluator):
 
     rounds = TREE_ROUNDS
     is_ensemble = False
-    leaf_l2: float | None = None
-    """Penalty of the first linear leaves of classes, with which deeper ones are compared: each takes many steps."""
 
     def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
-        """Train a tree on every fold; CART's thresholds are found once and truncated at every depth."""
-        if spec.leaf_penalty is not None and self.leaf_l2 is not None:
-            spec = replace(spec, leaf_penalty=self.leaf_l2)
-        trees = self._fit_folds(spec, folds, whole)
-        if values.get("finetune_epochs") != 0 or spec.leaf_penalty is not None:
-            return [self._score_postprocessed(values, trees, folds)]
+        """Train a tree on every fold; one that is not finetuned is truncated at every depth."""
+        if values.get("finetune_epochs") != 0:
+            return [self._score_postprocessed(values, self._fit_folds(spec, folds, whole), folds)]
+        trees = self._fit_folds(replace(spec, leaf_penalty=None), folds, whole)
         deepest = max(tree.structure.depth for tree in trees)
+        if spec.leaf_penalty is not None:
+            return list(self._score_linear_leaves(values, trees, folds, spec, min(deepest, spec.limits.max_depth or 0)))
         depths = [*(depth for depth in DEPTH_LADDER if depth < deepest), deepest]
         return [
             self._score_postprocessed(values | {"max_depth": depth}, [truncate(tree, depth) for tree in trees], folds)
@@ -117,7 +114,7 @@ class TreeEvaluator(Evaluator):
         """
         masks = [fold.training_mask for fold in folds if fold.training_mask is not None]
         is_lbfgs = LBFGS in (spec.growth.optimizer, spec.finetuning.optimizer)
-        if is_lbfgs and len(masks) > 1 and spec.grow == "greedy" and spec.leaf_penalty is None:
+        if is_lbfgs and len(masks) > 1 and spec.grow == "greedy" and not spec.has_linear_leaves:
             bags = [Bag(mask, spec.seed) for mask in masks]
             return [_as_flat(fitted.tree) for fitted in fit_forest(spec, whole, bags)]
         n_workers = min(len(folds), n_threads(self.n_jobs)) if is_lbfgs and current_store() is None else 1
@@ -126,44 +123,84 @@ class TreeEvaluator(Evaluator):
             return list(each_of(lambda fold: _as_flat(fit_tree(spec, fold.problem).tree), folds))
 
     def _score_postprocessed(self, values: dict[str, Any], trees: Sequence[FlatTree], folds: Sequence[Fold]) -> Trial:
-        """Score trees about as the fit would leave them: with shrunk leaves, or linear ones of the best penalty."""
-        if not has_linear_leaves(self.parameters, values):
+        """Score trees about as the fit would leave them, with shrunk leaves."""
+        if not trees[0].is_linear:
             prior = self.parameters["leaf_prior"]
             units = [fold.problem.mean_weight for fold in folds]
             trees = [shrink(tree, TRIAL_SHRINKAGE * unit, prior) for tree, unit in zip(trees, units, strict=True)]
-        elif self.leaf_l2 is None and folds[0].problem.training.X.shape[1] <= MAX_FEATURES_FOR_LEAF_PENALTIES:
-            trees = self._refit_leaves(trees, folds)
         scored = [score_tree(tree, fold, self.n_jobs) for tree, fold in zip(trees, folds, strict=True)]
-        scores, losses = join_folds(scored)
-        row_weights = np.concatenate([fold.held_out.weight for fold in folds])
-        weights = sum(int(np.count_nonzero(tree.weight)) for tree in trees) / len(trees)
-        leaves = sum(tree.structure.n_leaves for tree in trees) / len(trees)
-        return Trial(values, scores, row_weights, weights, leaves, losses, tuple(trees))
+        return make_trial(values, scored, trees, folds)
 
-    def _refit_leaves(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> Sequence[FlatTree]:
-        """Refit linear leaves with the penalty that is best for all folds."""
-        if not is_auto(self.parameters, "leaf_l2"):
-            return trees
-        penalty = self._find_leaf_penalty(trees, folds)
-        if not folds[0].problem.target.is_regression:
-            self.leaf_l2 = penalty
-        return [with_models(tree, fold.problem, penalty, self.n_jobs) for tree, fold in zip(trees, folds, strict=True)]
+    def _score_linear_leaves(
+        self, values: dict[str, Any], trees: Sequence[FlatTree], folds: Sequence[Fold], spec: Spec, deepest: int
+    ) -> Iterator[Trial]:
+        """Score trees of several depths with linear leaves until deeper ones are no better.
 
-    def _find_leaf_penalty(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> float:
-        problems, held_out = [fold.problem for fold in folds], [fold.held_out for fold in folds]
-        return best_penalty(list(trees), problems, held_out, self.n_jobs)
+        Where no penalty is set, it is the best one for all folds. For classes, whose models take many steps, only
+        penalties beside that of the depth before are tried.
+        """
+        target, trials = folds[0].problem.target, list[Trial]()
+        for depth in [depth for depth in LINEAR_LEAF_DEPTHS if depth <= deepest]:
+            penalties = self._list_penalties(folds, depth)
+            if not is_auto(self.parameters, "leaf_l2"):
+                penalties = [spec.leaf_penalty or 0.0]
+            elif len(trials) > 1 and not target.is_regression:
+                place = penalties.index(trials[-1].values["leaf_l2"])
+                penalties = penalties[max(0, place - 1) : place + 2]
+            some = [truncate(tree, depth) for tree in trees]
+            scored = self._score_penalties(some, folds, penalties, of_branches=spec.has_branch_models)
+            tried = [
+                make_trial(values | {"max_depth": depth, "leaf_l2": penalty}, rows, some, folds)
+                for penalty, rows in zip(penalties, scored, strict=True)
+            ]
+            trials.append(select_penalty(tried))
+            yield trials[-1]
+            if len(trials) > 2 and max(trial.merit for trial in trials[-2:]) < max(t.merit for t in trials[:-2]):
+                return
+
+    def _score_penalties(
+        self, trees: Sequence[FlatTree], folds: Sequence[Fold], penalties: Sequence[float], *, of_branches: bool
+    ) -> list[tuple[RowScores, ...]]:
+        """Score linear leaves with every penalty on every fold."""
+        descending = penalties[::-1]  # the models of large ones are nearest to the start
+
+        def score_fold(pair: tuple[FlatTree, Fold]) -> list[RowScores]:
+            tree, fold = pair
+            models = with_models(tree, fold.problem, descending, 1, of_branches=of_branches, steps=STEPS_TO_SCORE)
+            return [score_tree(model, fold, 1) for model in models]
+
+        with workers(min(len(folds), n_threads(self.n_jobs)) if current_store() is None else 1) as each_of:
+            by_fold = list(each_of(score_fold, zip(trees, folds, strict=True)))
+        return list(zip(*by_fold, strict=True))[::-1]
 
     def select(self, search: CandidateSearch) -> dict[str, Any]:
         """Select the trial of the lowest log loss among those that cannot be told from the most accurate one."""
         selected = select_close(search.trials)
         values, folds = dict(selected.values), search.rescale_folds(selected.values)
-        is_linear = has_linear_leaves(self.parameters, values)
+        is_linear = has_linear_leaves({**self.parameters, **values})
         if is_auto(self.parameters, "shrinkage"):
             # Linear leaves are shrunk by their penalty.
             values["shrinkage"] = 0.0 if is_linear else self._find_shrinkage(selected.trees, folds)
-        if is_linear and is_auto(self.parameters, "leaf_l2"):
-            values["leaf_l2"] = self.leaf_l2 or self._find_leaf_penalty(selected.trees, folds)
+        if is_linear and is_auto(self.parameters, "leaf_l2") and "leaf_l2" not in values:
+            values["leaf_l2"] = self._find_leaf_penalty(selected, folds)
         return values
+
+    def _find_leaf_penalty(self, trial: Trial, folds: Sequence[Fold]) -> float:
+        """Return the penalty that is best for the trees of a trial that was trained with another one."""
+        is_of_branches = {**self.parameters, **trial.values}["leaf_model"] == BRANCH_LINEAR
+        penalties = self._list_penalties(folds, max(tree.structure.depth for tree in trial.trees))
+        scored = self._score_penalties(trial.trees, folds, penalties, of_branches=is_of_branches)
+        tried = [
+            make_trial({"leaf_l2": penalty}, rows, trial.trees, folds)
+            for penalty, rows in zip(penalties, scored, strict=True)
+        ]
+        return float(select_penalty(tried).values["leaf_l2"])
+
+    def _list_penalties(self, folds: Sequence[Fold], depth: int) -> list[float]:
+        """Return the penalties that are compared, in the unit of the weights."""
+        grid = PENALTIES if depth else PENALTIES_OF_ONE_LEAF
+        unit = float(np.mean([fold.problem.mean_weight for fold in folds]))
+        return [unit * penalty for penalty in grid[folds[0].problem.target.name]]
 
     def _find_shrinkage(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> float:
         """Return the median over the folds of the shrinkage that is best for each tree."""
@@ -179,9 +216,26 @@ class TreeEvaluator(Evaluator):
         return float(np.median(strengths))
 
 
-def has_linear_leaves(parameters: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
-    """Return True if the trees of a candidate have linear leaves."""
-    return bool(values.get("leaf_model", parameters.get("leaf_model")) == "linear")
+def select_penalty(trials: Sequence[Trial]) -> Trial:
+    """Return the best trial; for regression that of the largest penalty that cannot be told from it.
+
+    Small penalties let models extrapolate, which held-out rows seldom show.
+    """
+    best = find_best(trials)
+    if best.row_losses is not None:
+        return best
+    return [trial for trial in trials if best.score - trial.score <= MAX_ERRORS * best.error_against(trial)][-1]
+
+
+def make_trial(
+    values: dict[str, Any], scored: Sequence[RowScores], trees: Sequence[FlatTree], folds: Sequence[Fold]
+) -> Trial:
+    """Make a trial of the scores of trees on held-out rows."""
+    scores, losses = join_folds(scored)
+    row_weights = np.concatenate([fold.held_out.weight for fold in folds])
+    weights = sum(int(np.count_nonzero(tree.weight)) for tree in trees) / len(trees)
+    leaves = sum(tree.structure.n_leaves for tree in trees) / len(trees)
+    return Trial(values, scores, row_weights, weights, leaves, losses, tuple(trees))
 
 
 def _as_flat(tree: CrispTree) -> FlatTree:

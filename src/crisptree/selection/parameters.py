@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from crisptree.inference.finalization import SomeTree, prune, select_alpha, select_strength, shrink
+from crisptree.inference.flat_tree import has_linear_leaves
 
 if TYPE_CHECKING:
     from crisptree.learning.samples import RowSet, TrainingTask
@@ -48,7 +49,7 @@ def is_unresolved(parameters: Mapping[str, Any]) -> bool:
 
 def is_leaf_penalty_unresolved(parameters: Mapping[str, Any]) -> bool:
     """Return True if the penalty of linear leaves is to be selected."""
-    return parameters.get("leaf_model") == "linear" and is_auto(parameters, "leaf_l2")
+    return has_linear_leaves(parameters) and is_auto(parameters, "leaf_l2")
 
 
 def has_candidates(parameters: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.data.rows import learn_scaling
+from crisptree.inference.flat_tree import has_linear_leaves
 from crisptree.learning.options import ADAM, LBFGS, Plan, Spec
 from crisptree.learning.samples import TrainingTask
 from crisptree.selection.candidates import FIRST_DEPTH, IMAGE_ROUNDS, LARGE_TREE_ROUNDS, Round, Trial, find_best
@@ -131,7 +132,8 @@ class CandidateSearch:
         self.seed, self.source, self.on_trial = seed, source, on_trial
         self.target, self.is_sparse = problem.target, problem.is_sparse
         self.max_depth: int | None = self.parameters["max_depth"]
-        self.leaf_model: str = "linear" if parameters.get("leaf_model") == "linear" else "constant"
+        self.has_linear_leaves = has_linear_leaves(parameters)
+        self.leaf_model = "linear" if self.has_linear_leaves else "constant"
         self.scale = resolve_scale(parameters, image_shape, is_sparse=self.is_sparse)
         max_rows = MAX_ROWS_OF_SMALL_TABLES if self.uses_lbfgs else None
         self.folds = make_folds(problem, seed, source, is_ensemble=evaluator.is_ensemble, max_rows=max_rows)

@@ -32,7 +32,9 @@ def detach(values: Any) -> Any:
     return values.cpu() if getattr(values, "is_cuda", False) is True else values
 
 
+Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
+Values = Mapping[str, Any]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -580,14 +582,7 @@ class TargetEncoding(ABC):
     @classmethod
     @abstractmethod
     def learn(
-        cls,
-        given: TargetInput,
-        y: npt.NDArray[Any],
-        weight: Doubles,
-        parameters: Mapping[str, Any],
-        earlier: Self | None = None,
-        *,
-        is_part: bool = False,
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None, *, is_part: bool
     ) -> EncodedTarget:
         """Encode the y of a fit. Rows of weight zero are left out before anything is learned.
 
@@ -615,7 +610,7 @@ class TargetEncoding(ABC):
         """Merge the summaries of all processes into an encoding that knows neither weights nor scale yet."""
 
     @abstractmethod
-    def as_numbers(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def to_numeric(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Convert y to numbers that can be sent to another process, for ``encode``."""
 
     @abstractmethod
@@ -623,12 +618,12 @@ class TargetEncoding(ABC):
         """Learn weights or scale from the rows of all processes; ``parts`` are the shards of this one, as numbers."""
 
     @abstractmethod
-    def no_rows(self) -> npt.NDArray[Any]:
+    def make_empty(self) -> npt.NDArray[Any]:
         """Return the encoded y of no rows."""
 
     @abstractmethod
     def encode(self, numbers: npt.NDArray[Any], weight: Doubles) -> tuple[npt.NDArray[Any], Doubles]:
-        """Encode ``as_numbers`` of rows that the encoding was learned from; rows that do not train get weight 0."""
+        """Encode ``to_numeric`` of rows that the encoding was learned from; rows that do not train get weight 0."""
 
     def scale_predictions(self, predictions: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Convert predictions in units of y to those of encoded y."""

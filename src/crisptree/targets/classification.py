@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from crisptree.equations.leaves import entropy
 from crisptree.targets.base import (
+    Array,
     EncodedTarget,
     EStep,
     Reduction,
@@ -19,6 +20,7 @@ from crisptree.targets.base import (
     TargetEncoding,
     TargetInput,
     TargetStatistics,
+    Values,
     check_present,
     check_some_weight,
     check_total_weight,
@@ -295,20 +297,13 @@ class ClassEncoding(TargetEncoding):
 
     @classmethod
     def learn(
-        cls,
-        given: TargetInput,
-        y: npt.NDArray[Any],
-        weight: Doubles,
-        parameters: Mapping[str, Any],
-        earlier: Self | None = None,
-        *,
-        is_part: bool = False,
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None, *, is_part: bool
     ) -> EncodedTarget:
-        if given.classes is None:
+        if source.classes is None:
             check_classes(y)
             classes = None
         else:
-            classes, y = sort_probabilities(y, given.classes)
+            classes, y = sort_probabilities(y, source.classes)
             if y.ndim == 2:
                 check_soft_parameters(parameters)
         weight = weigh_classes(parameters["class_weight"], y, weight)
@@ -392,7 +387,7 @@ class ClassEncoding(TargetEncoding):
         label_type(merged)
         return cls(merged, merged, np.ones(len(merged)))
 
-    def as_numbers(self, y: npt.NDArray[Any]) -> Integers:
+    def to_numeric(self, y: npt.NDArray[Any]) -> Integers:
         assert self.labels is not None
         return class_numbers(y, self.labels) if len(y) else np.zeros(0, dtype=np.int64)
 
@@ -409,7 +404,7 @@ class ClassEncoding(TargetEncoding):
         totals = reduction.total([np.bincount(part.y, part.weight, n_labels) for part in parts], (n_labels,))
         return self.weighted(totals, parameters["class_weight"])
 
-    def no_rows(self) -> npt.NDArray[Any]:
+    def make_empty(self) -> npt.NDArray[Any]:
         return np.zeros(0, dtype=np.int64)
 
     def encode(self, numbers: Integers, weight: Doubles) -> tuple[Integers, Doubles]:
@@ -457,7 +452,7 @@ class ClassCounts(TargetStatistics):
         return self.encoding, (totals * self.encoding.factors)[is_class]
 
     def rows_checksum(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        numbers = self.encoding.as_numbers(y)
+        numbers = self.encoding.to_numeric(y)
         if numbers.min(initial=0) < 0:
             raise ValueError(f"the rows have changed: the first pass had no class {y[numbers < 0].tolist()[0]!r}.")
         return np.bincount(numbers, minlength=len(self.checksum))

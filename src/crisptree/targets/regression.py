@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.targets.base import (
+    Array,
     EncodedTarget,
     Reduction,
     Rows,
@@ -17,6 +18,7 @@ from crisptree.targets.base import (
     TargetEncoding,
     TargetInput,
     TargetStatistics,
+    Values,
     as_array,
     check_present,
     check_some_weight,
@@ -46,7 +48,7 @@ MAX_VALUE = 1e150
 """Numbers beyond have no square in double precision."""
 
 MAX_SCALED = 1e15
-"""Standard deviations from the mean; further away, sums of squares overflow in single precision."""
+"""Standard deviations from the mean; beyond, sums of squares overflow in single precision."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +133,10 @@ class Gaussians(Target):
 
         mean, variance = mean_and_variance(*self._parts(statistics.double()), 0.0)
         variance = variance.clamp_min(SMALLEST_VARIANCE)
-        apart = tables[1, :, : self.n_outputs] - tables[0, :, : self.n_outputs]
-        apart = apart / apart.square().mean(dim=1, keepdim=True).sqrt().clamp_min(1e-30)
-        away = apart.to(variance) * variance.sqrt()
-        return torch.stack([torch.cat([mean + side * away, variance], dim=1) for side in (-1, 1)]).to(tables)
+        direction = tables[1, :, : self.n_outputs] - tables[0, :, : self.n_outputs]
+        direction = direction / direction.square().mean(dim=1, keepdim=True).sqrt().clamp_min(1e-30)
+        deviation = direction.to(variance) * variance.sqrt()
+        return torch.stack([torch.cat([mean + side * deviation, variance], dim=1) for side in (-1, 1)]).to(tables)
 
     def tally(self, y: Any, weight: Any, node: Any, n_nodes: int) -> Any:
         """Sums of 1, y and y²."""
@@ -278,32 +280,25 @@ class RegressionEncoding(TargetEncoding):
     def read(cls, y: Any) -> TargetInput:
         if y is None:
             raise ValueError("y must hold a number for every row; requires y to be passed, but the target y is None.")
-        check_holds_numbers(y)
+        check_numeric(y)
         return TargetInput(y, True)
 
     @classmethod
     def check(cls, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return check_numbers(y)
+        return check_regression_target(y)
 
     @classmethod
     def learn(
-        cls,
-        given: TargetInput,
-        y: npt.NDArray[Any],
-        weight: Doubles,
-        parameters: Mapping[str, Any],
-        earlier: Self | None = None,
-        *,
-        is_part: bool = False,
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None, *, is_part: bool
     ) -> EncodedTarget:
         y = cls.check(y)
         kept = check_some_weight(weight)
         if not kept.all():
             y, weight = y[kept], weight[kept]
-        scale = cls.of_rows(y, weight) if earlier is None else earlier.beside(y)
+        scale = cls.of_rows(y, weight) if earlier is None else earlier.extend_to(y)
         return EncodedTarget(scale, scale.scale(y), weight, kept)
 
-    def beside(self, y: Doubles) -> Self:
+    def extend_to(self, y: Doubles) -> Self:
         """Return the encoding of further rows, in which an output may no longer be constant."""
         if y.shape[1] != self.n_outputs:
             raise ValueError(
@@ -315,9 +310,9 @@ class RegressionEncoding(TargetEncoding):
 
     def scale(self, y: Doubles) -> Doubles:
         """Standardize y.  (n, n_outputs) → the same"""
-        away = y - self.center
-        is_rounding = self.is_constant & (np.abs(away) <= ROUNDING_SHARE * np.abs(self.center))
-        scaled = np.where(is_rounding, 0.0, away) / self.unit
+        deviation = y - self.center
+        is_rounding = self.is_constant & (np.abs(deviation) <= ROUNDING_SHARE * np.abs(self.center))
+        scaled = np.where(is_rounding, 0.0, deviation) / self.unit
         if np.abs(scaled).max(initial=0.0) > MAX_SCALED:
             raise ValueError(
                 f"y must lie within {MAX_SCALED:g} standard deviations of the weighted mean of the training rows "
@@ -328,7 +323,7 @@ class RegressionEncoding(TargetEncoding):
 
     def encode_validation(self, y: Any, name: str | None = None, *, may_be_soft: bool = False) -> npt.NDArray[Any]:
         name = name or "validation numbers"
-        y = check_numbers(y, name)
+        y = check_regression_target(y, name)
         if y.shape[1] != self.n_outputs:
             raise ValueError(f"{name} must have {self.n_outputs} outputs, as y in training; got {y.shape[1]}.")
         return self.scale(y)
@@ -350,15 +345,15 @@ class RegressionEncoding(TargetEncoding):
         (n_outputs,) = counts
         return cls(np.zeros(n_outputs), np.ones(n_outputs), np.zeros(n_outputs, dtype=bool))
 
-    def as_numbers(self, y: npt.NDArray[Any]) -> Doubles:
+    def to_numeric(self, y: npt.NDArray[Any]) -> Doubles:
         return np.asarray(y, dtype=np.float64).reshape(len(y), self.n_outputs)
 
     def reduce(self, parts: Sequence[Rows], reduction: Reduction, parameters: Mapping[str, Any]) -> Self:
         parts = [part for part in parts if len(part.y)]
-        ends = np.full((2, self.n_outputs), -np.inf)
+        bounds = np.full((2, self.n_outputs), -np.inf)
         for part in parts:
-            ends = np.maximum(ends, np.stack([-part.y.min(axis=0), part.y.max(axis=0)]))
-        low, high = reduction.maximum(ends) * [[-1.0], [1.0]]
+            bounds = np.maximum(bounds, np.stack([-part.y.min(axis=0), part.y.max(axis=0)]))
+        low, high = reduction.maximum(bounds) * [[-1.0], [1.0]]
         sums = reduction.total(
             [np.append(part.weight.sum(), _weighted_sum(part, part.y)) for part in parts], (1 + self.n_outputs,)
         )
@@ -369,7 +364,7 @@ class RegressionEncoding(TargetEncoding):
             spread = np.sqrt(reduction.total(squares, (self.n_outputs,)) / sums[0])
         return self.of_moments(center, spread, low, high)
 
-    def no_rows(self) -> npt.NDArray[Any]:
+    def make_empty(self) -> npt.NDArray[Any]:
         return np.zeros((0, self.n_outputs))
 
     def encode(self, numbers: Doubles, weight: Doubles) -> tuple[Doubles, Doubles]:
@@ -392,7 +387,7 @@ class OutputMoments(TargetStatistics):
 
     def add(self, y: npt.NDArray[Any], weight: Doubles, name: str) -> Doubles:
         try:
-            numbers = check_numbers(y)
+            numbers = check_regression_target(y)
         except ValueError as error:
             raise ValueError(f"{name} must have a number for every row: {error}") from error
         if not self.n_rows:
@@ -401,11 +396,11 @@ class OutputMoments(TargetStatistics):
             self.low, self.high = numbers.min(axis=0), numbers.max(axis=0)
         if numbers.shape[1] != len(self.middle):
             raise ValueError(f"{name} must have {len(self.middle)} outputs as those before; it has {numbers.shape[1]}.")
-        away = numbers - self.middle
+        deviation = numbers - self.middle
         self.total, self.n_rows = self.total + sum_weights(weight), self.n_rows + len(numbers)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused when all is known
-            self.first += weight @ away
-            self.second += weight @ np.square(away)
+            self.first += weight @ deviation
+            self.second += weight @ np.square(deviation)
         self.low, self.high = np.minimum(self.low, numbers.min(axis=0)), np.maximum(self.high, numbers.max(axis=0))
         self.checksum += self.rows_checksum(y)
         return weight
@@ -413,26 +408,26 @@ class OutputMoments(TargetStatistics):
     def learn(self, name: str) -> tuple[RegressionEncoding, Doubles]:
         check_total_weight(self.total)
         with np.errstate(over="ignore", invalid="ignore"):
-            away = self.first / self.total
-            spread = np.sqrt(np.maximum(self.second / self.total - away**2, 0.0))
-        encoding = RegressionEncoding.of_moments(self.middle + away, spread, self.low, self.high)
+            deviation = self.first / self.total
+            spread = np.sqrt(np.maximum(self.second / self.total - deviation**2, 0.0))
+        encoding = RegressionEncoding.of_moments(self.middle + deviation, spread, self.low, self.high)
         squares = self.total * np.where(encoding.is_constant, 0.0, 1.0)
         return encoding, np.concatenate([[self.total], 0 * squares, squares])
 
     def rows_checksum(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        bits = np.ascontiguousarray(check_numbers(y)).view(np.uint64)
+        bits = np.ascontiguousarray(check_regression_target(y)).view(np.uint64)
         return np.array([len(y), bits.sum(dtype=np.uint64)], dtype=np.uint64)
 
     def describe_checksum(self, checksum: npt.NDArray[Any]) -> str:
         return f"{int(checksum[0]):,} rows, the sum of whose numbers' bits is {int(checksum[1])}"
 
 
-def check_numbers(y: Any, name: str = "y") -> Doubles:
+def check_regression_target(y: Any, name: str = "y") -> Doubles:
     """Check finite outputs, one or several for every row.  → (n, n_outputs)"""
     from sklearn.utils.validation import check_array
 
     y = detach(y)
-    check_holds_numbers(y, name)
+    check_numeric(y, name)
     outputs = check_array(y, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name=name, ensure_all_finite=True)
     outputs = outputs.reshape(len(outputs), -1)
     if outputs.shape[1] == 0:
@@ -445,7 +440,7 @@ def check_numbers(y: Any, name: str = "y") -> Doubles:
     return np.asarray(outputs)
 
 
-def check_holds_numbers(y: Any, name: str = "y") -> None:
+def check_numeric(y: Any, name: str = "y") -> None:
     """Refuse dates, text, missing values and infinities."""
     array = as_array(y)
     if array is None or array.dtype.kind in "biuc" or array.ndim not in (1, 2):

@@ -102,7 +102,7 @@ function scoreHistogram(split) {
       const bar = shape(
         "rect",
         { x: bin * step + 0.5, y: top, width: Math.max(step - 1, 0.5), height },
-        shape("title", {}, `${DATA.classes[number]}: ${count(rows)}`),
+        shape("title", {}, DATA.regression ? `${count(rows)} rows` : `${DATA.classes[number]}: ${count(rows)}`),
       );
       bar.style.fill = DATA.colors[number];
       picture.append(bar);

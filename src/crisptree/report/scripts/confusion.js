@@ -158,8 +158,8 @@ class Gallery {
     this.samples = samples;
     this.title.textContent = title;
     this.filters.replaceChildren(
-      ...(DATA.labelled ? [button("wrong ones", () => this.listener.filter(true), { class: "quiet" })] : []),
-      button("all", () => this.listener.filter(false), { class: "quiet" }),
+      ...(DATA.confusion ? [button("wrong ones", () => this.listener.filter(true), { class: "quiet" })] : []),
+      ...(DATA.confusion ? [button("all", () => this.listener.filter(false), { class: "quiet" })] : []),
     );
     this.draw(PAGE);
   }

@@ -109,18 +109,32 @@ function largest(values) {
   return best;
 }
 
-// The share of every class at a node: a leaf's own table, elsewhere what training counted there or, where no row came,
-// at the split above.
-function sharesAt(node) {
-  if (!isSplit(node)) return Array.from(DATA.tree.tables.row(node - N_SPLITS));
-  const counts = Array.from(DATA.tree.train.row(node));
-  const sum = total(counts);
-  if (!sum && PARENT[node] >= 0) return sharesAt(PARENT[node]);
-  return counts.map((count) => (sum > 0 ? count / sum : 0));
+// The bars of a node: the share of every class, or the means of a regression between the lowest and highest of all.
+function barsAt(node) {
+  return Array.from(DATA.tree.bars.row(node));
+}
+
+// What a node predicts: its most frequent classes, or means and standard deviations.
+function nodeInWords(node, most = 3) {
+  return DATA.regression ? momentsAt(node).join(", ") : sharesInWords(barsAt(node), most);
+}
+
+function momentsAt(node) {
+  const moments = DATA.tree.moments.row(node);
+  return DATA.classes.map((name, k) => `${named(name)}${short(moments[k])} ± ${short(moments[N_CLASSES + k])}`);
+}
+
+// Values of a regression, with the names of its outputs where there are several.
+function valuesInWords(values) {
+  return DATA.classes.map((name, k) => named(name) + exact(values[k])).join(", ");
+}
+
+function named(output) {
+  return N_CLASSES > 1 ? `${output} ` : "";
 }
 
 function majorityOf(node) {
-  return largest(sharesAt(node));
+  return largest(barsAt(node));
 }
 
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });

@@ -70,12 +70,13 @@ function bringIntoSight(element) {
 function matching(words) {
   const text = words.trim().toLowerCase().replace(/\s+/g, " ");
   if (!text) return null;
-  const exact = DATA.classes.findIndex((name) => name.toLowerCase() === text);
+  const classes = DATA.regression ? [] : DATA.classes;
+  const exact = classes.findIndex((name) => name.toLowerCase() === text);
   if (exact >= 0) return leavesOf(exact);
   const found = splitsOn(text);
   for (let node = 0; node < N_NODES; node++) {
     const isNamed = nodeName(node) === text;
-    if (isNamed || (!isSplit(node) && DATA.classes[majorityOf(node)].toLowerCase().includes(text))) found.add(node);
+    if (isNamed || (!isSplit(node) && classes[majorityOf(node)]?.toLowerCase().includes(text))) found.add(node);
   }
   return found;
 }
@@ -106,7 +107,7 @@ const MOST_WORDS = 400;
 
 function wordsToSearch() {
   const columns = (DATA.importances ?? []).map(([name]) => name);
-  return [...new Set([...DATA.classes, ...columns])].slice(0, MOST_WORDS);
+  return [...new Set([...(DATA.regression ? [] : DATA.classes), ...columns])].slice(0, MOST_WORDS);
 }
 
 function searchFor(text) {
@@ -139,6 +140,7 @@ function nextMatch() {
 }
 
 function drawLegend() {
+  if (DATA.regression) return;
   byId("legend").append(
     ...DATA.classes.map((name, number) =>
       make(
@@ -185,8 +187,8 @@ const tree = new TreeView(byId("canvas"), listener);
 const confusion = DATA.confusion ? new Confusion(byId("confusion"), listener) : null;
 const gallery = DATA.samples ? new Gallery(byId("gallery"), listener) : null;
 if (DATA.error_attribution?.length) attributionTable(byId("blame"), listener);
-if (DATA.history) trainingCurves(byId("training"));
 if (DATA.roc) qualityOf(byId("quality"));
+if (DATA.residuals) DATA.residuals.forEach((output) => residualsOf(byId("quality"), output));
 if (DATA.importances?.length) importanceList(byId("importances"), searchFor);
 if (DATA.pruning) pruningCurves(byId("pruning"));
 byId("words").append(...wordsToSearch().map((value) => make("option", { value })));

@@ -4,7 +4,7 @@ const TERMS = 3;
 const LETTER = 6.1; // the width of one in a term, in the mean
 
 function drawNode(node) {
-  const shares = sharesAt(node);
+  const bars = barsAt(node);
   const rows = total(DATA.tree.train.row(node));
   const group = shape("g", {
     role: "treeitem",
@@ -12,12 +12,12 @@ function drawNode(node) {
     tabindex: -1,
     "aria-level": DEPTH[node] + 1,
     class: isSplit(node) ? "node split" : "node leaf",
-    "aria-label": `${nodeName(node)}, ${count(rows)} training rows, ${sharesInWords(shares)}`,
+    "aria-label": `${nodeName(node)}, ${count(rows)} training rows, ${nodeInWords(node)}`,
   });
   const rule = isSplit(node) && DATA.rules ? `\nright where ${DATA.rules[node]}` : "";
-  group.append(shape("title", {}, `${nodeName(node)}: ${sharesInWords(shares)}${rule}`), outline(node));
-  group.append(isSplit(node) ? splitFace(node) : leafFace(node, shares, rows));
-  if (isSplit(node)) group.append(strip(shares), foldHandle());
+  group.append(shape("title", {}, `${nodeName(node)}: ${nodeInWords(node)}${rule}`), outline(node));
+  group.append(isSplit(node) ? splitFace(node) : leafFace(node, bars, rows));
+  if (isSplit(node)) group.append(DATA.regression ? scale(bars[0]) : strip(bars), foldHandle());
   return group;
 }
 
@@ -118,7 +118,8 @@ function leafFace(leaf, shares, rows) {
   });
   group.append(shape("line", { class: "middle", x1: -NODE.leaf / 2 + 5, x2: NODE.leaf / 2 - 5, y1: base, y2: base }));
   const most = Math.floor(pitchOf(leaf) / 7.6);
-  group.append(caption(cut(DATA.classes[largest(shares)], most), NODE.height / 2 + 17, "majority"));
+  const prediction = DATA.regression ? short(DATA.tree.moments.row(leaf)[0]) : DATA.classes[largest(shares)];
+  group.append(caption(cut(prediction, most), NODE.height / 2 + 17, "majority"));
   group.append(caption(count(rows), NODE.height / 2 + 32, "rows"));
   return group;
 }
@@ -133,6 +134,15 @@ function strip(shares) {
     if (share > 0) group.append(part);
   });
   return group;
+}
+
+// Where the first mean of a regression lies between the lowest and the highest of all nodes.
+function scale(height) {
+  const y = NODE.height / 2 + 3;
+  const mark = shape("rect", { x: -NODE.width / 2 + height * (NODE.width - 6), y, width: 6, height: 5 });
+  mark.style.fill = DATA.colors[0];
+  const line = shape("line", { class: "middle", x1: -NODE.width / 2, x2: NODE.width / 2, y1: y + 2.5, y2: y + 2.5 });
+  return shape("g", { class: "shares" }, line, mark);
 }
 
 function foldHandle() {

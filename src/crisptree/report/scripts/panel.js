@@ -17,14 +17,20 @@ function welcome() {
       { class: "hints" },
       make("li", {}, "A split sends a row to the right where its score is above zero, to the left otherwise."),
       make("li", {}, splitLegend()),
-      make("li", {}, "The strip under a split shows the classes of its training rows. Thick lines carry many rows."),
-      make(
-        "li",
-        {},
-        "Bars in a leaf are its class frequencies, with the most frequent class and the training rows below.",
-      ),
+      make("li", {}, `${nodeLegend()} Thick lines carry many rows.`),
+      make("li", {}, leafLegend()),
     ),
   ];
+}
+
+function nodeLegend() {
+  if (DATA.regression) return "The mark under a split is its mean, between the lowest and the highest of all nodes.";
+  return "The strip under a split shows the classes of its training rows.";
+}
+
+function leafLegend() {
+  if (DATA.regression) return "Bars in a leaf are its means on the same scale, with mean and training rows below.";
+  return "Bars in a leaf are its class frequencies, with the most frequent class and the training rows below.";
 }
 
 function splitLegend() {
@@ -56,7 +62,7 @@ function splitPanel(split, listener) {
     DATA.rules ? part("Goes right where", make("p", { class: "rule" }, DATA.rules[split])) : null,
     part("Weights", weightsOf(split)),
     part(
-      DATA.labelled ? "Scores of the given rows, by class" : "Scores of the given rows, by predicted class",
+      scoresTitle(),
       ...(DATA.histograms
         ? [scoreHistogram(split), hint("The outermost bars hold all scores beyond them.")]
         : [hint("No rows were given with this report.")]),
@@ -72,13 +78,21 @@ function splitPanel(split, listener) {
         listener,
       ),
     ),
-    part(
-      "Classes in training",
-      classBars(sharesAt(split), [DATA.tree.train.row(split), DATA.tree.given?.row(split)]),
-      columnsHint(),
-    ),
+    outputsOf(split),
     errorsAt(split),
   ];
+}
+
+function scoresTitle() {
+  if (DATA.regression) return "Scores of the given rows";
+  return DATA.labelled ? "Scores of the given rows, by class" : "Scores of the given rows, by predicted class";
+}
+
+// The classes of the training rows of a node, or means and standard deviations.
+function outputsOf(node) {
+  if (DATA.regression) return part("Means and standard deviations in training", make("p", {}, nodeInWords(node)));
+  const columns = [DATA.tree.train.row(node), DATA.tree.given?.row(node)];
+  return part(isSplit(node) ? "Classes in training" : "Classes", classBars(barsAt(node), columns), columnsHint());
 }
 
 function columnsHint() {
@@ -175,12 +189,12 @@ function nodeButton(node, listener) {
 }
 
 function leafPanel(node, listener) {
-  const leaf = node - N_SPLITS,
-    shares = sharesAt(node);
+  const leaf = node - N_SPLITS;
+  const predicted = DATA.regression ? nodeInWords(node) : className(majorityOf(node));
   const path = pathTo(node).slice(0, -1);
   return [
-    headOf(`Depth ${DEPTH[node]}`, `Leaf ${leaf}`, make("p", {}, "Predicts ", className(largest(shares)))),
-    part("Classes", classBars(shares, [DATA.tree.train.row(node), DATA.tree.given?.row(node)]), columnsHint()),
+    headOf(`Depth ${DEPTH[node]}`, `Leaf ${leaf}`, make("p", {}, "Predicts ", predicted)),
+    DATA.regression ? null : outputsOf(node),
     part("Rows", countsTable([["here", node]], listener)),
     part(
       "Decision path",

@@ -1,5 +1,6 @@
 // Quality of the predictions: figures of every class, ROC and calibration curves; importances; what pruning would cost.
 
+const CURVE = { width: 420, height: 170, left: 58, right: 8, top: 12, bottom: 26 };
 const PLOT = { width: 330, height: 300, left: 44, right: 12, top: 10, bottom: 40 };
 
 function axes(title, across, up, words) {
@@ -132,6 +133,45 @@ function qualityOf(holder) {
   );
   if (DATA.roc.length) holder.append(rocCurves());
   holder.append(calibrationCurve());
+}
+
+// A diagram of two values; both axes have their lowest and highest value.
+function frame(title, across, up, [low, high], [bottom, top]) {
+  const plot = axes(title, across, up, title);
+  const label = (x, y, anchor, value) => shape("text", { x, y, "text-anchor": anchor }, short(value));
+  plot.picture.replaceChildren(
+    shape("path", { class: "frame", d: `M${plot.x(0)} ${plot.y(1)}V${plot.y(0)}H${plot.x(1)}` }),
+    ...[...plot.picture.querySelectorAll("text")].slice(-2),
+    label(plot.x(0), plot.y(0) + 15, "start", low),
+    label(plot.x(1), plot.y(0) + 15, "end", high),
+    label(plot.x(0) - 6, plot.y(0), "end", bottom),
+    label(plot.x(0) - 6, plot.y(1) + 8, "end", top),
+  );
+  return plot;
+}
+
+// True against predicted values of some rows with the diagonal, and the histogram of all residuals.
+function residualsOf(holder, { name, true: truth, predicted, limit, counts }) {
+  const values = [...truth.values, ...predicted.values];
+  const low = Math.min(...values),
+    high = Math.max(...values),
+    reach = high - low || 1;
+  const scatter = frame(`${name}: true against predicted`, "predicted", "true", [low, high], [low, high]);
+  const { x, y } = scatter;
+  scatter.picture.append(shape("line", { class: "zero", x1: x(0), x2: x(1), y1: y(0), y2: y(1) }));
+  truth.values.forEach((value, row) => {
+    const at = { cx: x((predicted.at(row) - low) / reach), cy: y((value - low) / reach), r: 2 };
+    scatter.picture.append(shape("circle", { class: "dot", ...at }));
+  });
+  const most = Math.max(...counts);
+  const histogram = frame(`${name}: true − predicted`, "true − predicted", "rows", [-limit, limit], [0, most]);
+  counts.forEach((rows, bin) => {
+    const left = x(bin / counts.length) + 0.5;
+    const width = x((bin + 1) / counts.length) - left;
+    const sides = { x: left, y: y(rows / most), width, height: y(0) - y(rows / most) };
+    histogram.picture.append(shape("rect", { class: "bin", ...sides }, shape("title", {}, `${count(rows)} rows`)));
+  });
+  holder.append(scatter.holder, histogram.holder);
 }
 
 const FIRST_COLUMNS = 12;

@@ -10,14 +10,22 @@ function trueOf(sample) {
   return DATA.samples.true === null ? null : DATA.samples.true.at(sample);
 }
 
+// The class of a sample, or its values, with its swatch or without.
+function outputOf(table, sample) {
+  return DATA.regression ? valuesInWords(table.row(sample)) : className(table.at(sample));
+}
+
+function outputInWords(table, sample) {
+  return DATA.regression ? valuesInWords(table.row(sample)) : DATA.classes[table.at(sample)];
+}
+
 function isWrong(sample) {
-  return trueOf(sample) !== null && trueOf(sample) !== DATA.samples.predicted.at(sample);
+  return !DATA.regression && trueOf(sample) !== null && trueOf(sample) !== DATA.samples.predicted.at(sample);
 }
 
 function sampleInWords(sample) {
-  const truth = trueOf(sample);
-  const predicted = `predicted ${DATA.classes[DATA.samples.predicted.at(sample)]}`;
-  const words = truth === null ? predicted : `true ${DATA.classes[truth]}, ${predicted}`;
+  const predicted = `predicted ${outputInWords(DATA.samples.predicted, sample)}`;
+  const words = DATA.samples.true ? `true ${outputInWords(DATA.samples.true, sample)}, ${predicted}` : predicted;
   return `${rowName(sample)}, ${words}`;
 }
 
@@ -78,6 +86,10 @@ function rowFace(sample) {
 }
 
 function verdict(sample) {
+  if (DATA.regression) {
+    const truth = DATA.samples.true ? ` (true ${outputInWords(DATA.samples.true, sample)})` : "";
+    return make("span", { class: "verdict" }, outputInWords(DATA.samples.predicted, sample) + truth);
+  }
   const truth = trueOf(sample),
     predicted = DATA.samples.predicted.at(sample),
     wide = DATA.samples.images ? 10 : 24;
@@ -93,8 +105,7 @@ function samplePath(sample) {
 
 function samplePanel(sample, among, listener) {
   const nodes = samplePath(sample);
-  const truth = trueOf(sample),
-    predicted = DATA.samples.predicted.at(sample);
+  const { true: truth, predicted } = DATA.samples;
   const place = among.indexOf(sample);
   const go = (step) =>
     button(step < 0 ? "← previous" : "next →", () => listener.pick(among[place + step], among), {
@@ -108,10 +119,10 @@ function samplePanel(sample, among, listener) {
       make(
         "p",
         { class: "answers" },
-        truth === null ? null : ["true ", className(truth)],
+        truth === null ? null : ["true ", outputOf(truth, sample)],
         " predicted ",
-        className(predicted),
-        truth === null
+        outputOf(predicted, sample),
+        truth === null || DATA.regression
           ? null
           : make("span", { class: isWrong(sample) ? "tag wrong" : "tag right" }, isWrong(sample) ? "wrong" : "right"),
       ),
@@ -136,9 +147,9 @@ function samplePanel(sample, among, listener) {
       "Ends in ",
       nodeButton(nodes[nodes.length - 1], listener),
       ": ",
-      sharesInWords(sharesAt(nodes[nodes.length - 1])),
+      nodeInWords(nodes[nodes.length - 1]),
     ),
-    part("The smallest change to another class", changeOf(sample, listener)),
+    DATA.regression ? null : part("The smallest change to another class", changeOf(sample, listener)),
     DATA.samples.images || WHAT_IF_AGREES ? null : part("Values", valuesTable(sample)),
     WHAT_IF_AGREES ? part("Its values, and what if they were others", whatIf(sample, listener)) : null,
   ];
@@ -203,18 +214,12 @@ function pushImages(sample, split) {
 }
 
 function beforeAfter(split, next) {
-  const before = sharesAt(split),
-    after = sharesAt(next);
-  return make(
-    "div",
-    { class: "before-after" },
-    make("span", { class: "hint" }, "before"),
-    sharesStrip(before),
-    make("span", { class: "hint" }, sharesInWords(before, 2)),
-    make("span", { class: "hint" }, "after"),
-    sharesStrip(after),
-    make("span", { class: "hint" }, sharesInWords(after, 2)),
-  );
+  const line = (name, node) => [
+    make("span", { class: "hint" }, name),
+    DATA.regression ? make("span", {}) : sharesStrip(barsAt(node)),
+    make("span", { class: "hint" }, nodeInWords(node, 2)),
+  ];
+  return make("div", { class: "before-after" }, line("before", split), line("after", next));
 }
 
 function changeOf(sample, listener) {

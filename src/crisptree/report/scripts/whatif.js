@@ -5,7 +5,7 @@ const WHAT_IF = DATA.samples?.what_if
       columns: DATA.samples.what_if.columns,
       missingTexts: [],
       nFeatures: DATA.features.length,
-      classes: DATA.classes,
+      classes: DATA.regression ? [] : DATA.classes,
       trees: [
         {
           left: DATA.samples.what_if.left.values,
@@ -43,7 +43,7 @@ function agreeing() {
   const agrees = (sample) => {
     const row = model.rows.row(sample);
     if (WHAT_IF.leaf(row) !== leaf.at(sample)) return false;
-    return !model.slopes || largest(WHAT_IF.predictProba(row)) === predicted.at(sample);
+    return !model.slopes || DATA.regression || largest(WHAT_IF.predictProba(row)) === predicted.at(sample);
   };
   return Array.from({ length: all }, (_, sample) => sample).filter(agrees).length;
 }
@@ -67,11 +67,11 @@ function whatIf(sample, listener) {
       table = WHAT_IF.predictProba(features),
       best = largest(table),
       moved = leaf !== DATA.samples.leaf.at(sample),
-      changed = moved || best !== DATA.samples.predicted.at(sample);
+      changed = moved || (!DATA.regression && best !== DATA.samples.predicted.at(sample));
     prediction.replaceChildren(
       changed ? "then predicted " : "predicted ",
-      className(best),
-      ` ${percent(table[best])} in `,
+      ...(DATA.regression ? [valuesInWords(table)] : [className(best), ` ${percent(table[best])}`]),
+      " in ",
       nodeButton(N_SPLITS + leaf, listener),
       make(
         "span",

@@ -3,7 +3,7 @@ import pytest
 
 from crisptree import metrics
 from crisptree.plots.tree import class_colors as drawn_colors
-from crisptree.report.classification import class_colors, make_cards
+from crisptree.report.contents import class_colors, make_cards
 from tests.report.conftest import KINDS, fitted, unpacked
 
 
@@ -22,7 +22,7 @@ def test_the_summary_has_two_accuracies_and_the_length_of_paths(page, model_and_
     assert summary["training"] == pytest.approx(model.score(X, y))  # these rows are those of training
 
 
-def test_the_summary_says_how_good_probabilities_are(page, model_and_rows):
+def test_the_summary_scores_probabilities(page, model_and_rows):
     model, X, y = model_and_rows
     summary = page(model.prune(0.05), X, y)[1]["summary"]
     said = model.prune(0.05).predict_proba(X)
@@ -31,29 +31,18 @@ def test_the_summary_says_how_good_probabilities_are(page, model_and_rows):
     assert page(model, X)[1]["summary"]["brier_score"] is None
 
 
-def test_a_log_loss_that_is_infinite_is_told_from_one_that_nobody_knows():
+def test_infinite_and_unknown_log_loss_are_distinguished():
     def values(summary):
         baseline = {"class": 0, "training": 0.5, "given": None}
-        page = {"summary": summary, "baseline": baseline, "classes": ["a", "b"]}
+        page = {"summary": summary, "baseline": baseline, "classes": ["a", "b"], "regression": False}
         return [card["value"] for card in make_cards(page) if card["label"] == "Log loss"]
 
     measures = {"log_loss": 0.25, "brier_score": 0.1, "calibration_error": 0.02}
-    sizes = {"splits": 1, "leaves": 2, "depth": 1, "path": 1.0, "bytes": 100, "steepness": 3.0, "training": 1.0}
+    sizes = {"splits": 1, "leaves": 2, "depth": 1, "path": 1.0, "steepness": 3.0, "training": 1.0}
     known = {**sizes, **measures, "hard": 0.9, "soft": 0.9, "rows": 10}
     assert values(known) == ["0.250"]
     assert values(known | {"log_loss": None}) == ["infinite"]
     assert values(known | dict.fromkeys([*measures, "hard", "soft", "rows"])) == ["–"]
-
-
-def test_the_size_is_that_of_the_arrays_that_predict(page, model_and_rows):
-    model, _, _ = model_and_rows
-    tree = model.tree_
-    n_splits, n_leaves = tree.structure.n_splits, tree.structure.n_leaves
-    assert page(model)[1]["summary"]["bytes"] == 4 * (n_splits * (6 + 1 + 2) + n_leaves * 4)
-    modules = fitted(**KINDS["module"])[0]
-    assert page(modules)[1]["summary"]["bytes"] == 4 * (
-        modules.tree_.structure.n_splits * 9 + modules.get_n_leaves() * 4
-    )
 
 
 def test_counts_and_children_are_those_of_the_tree(page, model_and_rows):
@@ -107,15 +96,6 @@ def test_modules_have_no_weights_but_scores(page):
     data = page(*fitted(**KINDS["module"]))[1]
     assert data["weights"] is None
     assert unpacked(data["histograms"]["counts"]).sum() > 0
-
-
-def test_curves_show_likelihood_steepness_and_validation(page):
-    model, X, y = fitted()
-    history = page(model)[1]["history"]
-    assert history["likelihood"][0] == pytest.approx(-model.history_[0].loss, abs=1e-6)
-    assert set(history["validation"]) == {None}
-    model.fit(X, y, eval_set=(X, y))
-    assert page(model)[1]["history"]["validation"][-1] == pytest.approx(model.history_[-1].validation_score, abs=1e-6)
 
 
 def test_up_to_ten_classes_have_the_colors_of_the_drawings_and_more_have_different_ones():

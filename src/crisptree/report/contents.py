@@ -1,4 +1,4 @@
-"""The page about a classification tree: all of its values as JSON, and its texts."""
+"""The contents of the page: all of its values as JSON, and its texts. The target decides which sections appear."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from sklearn.metrics import auc, roc_curve
 from crisptree import metrics
 from crisptree.export.javascript import read_runtime
 from crisptree.export.rules import COLORS
-from crisptree.inference import CrispTree, FlatTree
+from crisptree.inference import FlatTree
 from crisptree.inference.finalization import iterate_path, node_tables
 from crisptree.inference.flat_tree import visit_splits
 from crisptree.inspection import ModelView
+from crisptree.inspection.display import format_number
 from crisptree.inspection.linear_splits import compute_effects, make_split_rule, rank_columns
 from crisptree.report.encoding import csp_hash, downsample, find_step, pack, read_resource, signed_bytes, to_json
 from crisptree.report.samples import ReportRows, collect_error_attribution, collect_samples
@@ -24,11 +25,11 @@ Doubles = npt.NDArray[np.float64]
 
 SCRIPTS = (
     *("data", "draw", "charts", "layout", "view", "nodes"),
-    *("tree", "panel", "whatif", "sample", "confusion", "curves", "quality", "main"),
+    *("tree", "panel", "whatif", "sample", "confusion", "quality", "main"),
 )
 """In the order in which they are joined, after the code of the JavaScript export; they share one scope."""
 
-OPTIONAL_SECTIONS = ("confusion", "samples", "error_attribution", "history", "roc", "importances", "pruning")
+OPTIONAL_SECTIONS = ("confusion", "samples", "error_attribution", "roc", "residuals", "importances", "pruning")
 """Sections that need rows, their classes, or a certain kind of model."""
 
 HISTOGRAM_BINS = 30
@@ -46,9 +47,6 @@ MAX_WEIGHT_VALUES = 4_000_000
 MAX_SEARCHED_WEIGHTS = 4_000_000
 """In larger trees the search box finds a feature only among the largest weights of a split."""
 
-MAX_EPOCHS = 1500
-"""Longer training histories are thinned."""
-
 LIGHTNESS = (0.44, 0.62)
 """Alternating lightness of neighbouring hues beyond ten classes."""
 
@@ -64,14 +62,15 @@ MAX_CURVES = 12
 CALIBRATION_BINS = 10
 """Of the calibration curve, with equally many rows each."""
 
+MAX_DOTS, RESIDUAL_BINS = 1000, 31
+"""Of the diagrams of a regression: rows drawn, and bins of the histogram of residuals."""
+
 MAX_IMPORTANCES = 300
 """Columns whose importance is listed."""
 
-BYTE_UNITS = ("bytes", "kB", "MB", "GB")
-
 
 def build_context(view: ModelView, rows: ReportRows | None, max_samples: int, target: str | None) -> dict[str, Any]:
-    """Collect the values of ``classification.html``; ``target`` is the name of the target."""
+    """Collect the values of ``page.html``; ``target`` is the name of the target."""
     from markupsafe import Markup
 
     values = collect(view, rows, max_samples, target)
@@ -80,6 +79,7 @@ def build_context(view: ModelView, rows: ReportRows | None, max_samples: int, ta
         "subtitle": make_subtitle(view, values),
         "cards": make_cards(values),
         "notes": make_notes(values, takes_rows=not hasattr(view.estimator, "window")),
+        "regression": view.is_regression,
         "has": {name: values[name] is not None for name in OPTIONAL_SECTIONS},
         "script": Markup(script),
         "script_hash": csp_hash(script),
@@ -90,8 +90,10 @@ def build_context(view: ModelView, rows: ReportRows | None, max_samples: int, ta
 def collect(view: ModelView, rows: ReportRows | None, max_samples: int, target: str | None = None) -> dict[str, Any]:
     """Collect everything that the page shows as values that JSON can hold."""
     tree, labelled = view.tree, rows is not None and rows.y is not None
+    classified = labelled and not view.is_regression
     return {
-        "classes": view.class_names,
+        "regression": view.is_regression,
+        "classes": view.class_names,  # or the outputs of a regression
         "colors": class_colors(len(view.class_names)),
         "features": view.feature_names if view.image_shape is None else None,  # pixels are shown, not named
         "image": view.image_shape is not None,
@@ -100,14 +102,16 @@ def collect(view: ModelView, rows: ReportRows | None, max_samples: int, target: 
         "summary": _summary(view, rows),
         "tree": _tree(view, rows),
         "weights": _weights(view),
-        "histograms": None if rows is None else _histograms(tree, rows, len(view.class_names)),
-        "confusion": pack(view.confusion_matrix(rows.labels, rows.predicted), "uint32") if rows and labelled else None,
+        "histograms": None if rows is None else _histograms(view, rows),
+        "confusion": pack(view.confusion_matrix(rows.labels, rows.predicted), "uint32")
+        if rows and classified
+        else None,
         "samples": None if rows is None else collect_samples(view, rows, max_samples),
-        "error_attribution": collect_error_attribution(view, rows) if rows and labelled else None,
-        "history": _history(view.estimator),
+        "error_attribution": collect_error_attribution(view, rows) if rows and classified else None,
         "target": target,
         "rules": _rules(view),
         **collect_quality(view, rows),
+        "residuals": collect_residuals(view, rows) if rows and labelled and view.is_regression else None,
     }
 
 
@@ -121,25 +125,32 @@ def class_colors(n_classes: int) -> list[str]:
 
 def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     tree, structure = view.tree, view.tree.structure
-    leaves, passing = np.arange(structure.n_leaves), view.node_weights[structure.n_splits :]
-    trained, correct = passing.sum(), tree.statistics.node_counts[structure.n_splits + leaves, tree.labels()].sum()
+    passing = view.node_weights[structure.n_splits :]
+    trained = float(passing.sum())
     if rows is not None:
         passing = np.bincount(rows.leaf, minlength=structure.n_leaves).astype(np.float64)
-    total = max(float(passing.sum()), np.finfo(float).tiny)
+    return {
+        **({} if view.is_regression else _score_classes(view, rows, trained)),
+        "rows": None if rows is None else len(rows.X),
+        "training_rows": trained,
+        "leaves": structure.n_leaves,
+        "splits": structure.n_splits,
+        "depth": structure.depth,
+        "path": float(passing @ structure.leaf_depths / max(float(passing.sum()), np.finfo(float).tiny)),
+        "steepness": float(tree.statistics.steepness),
+    }
+
+
+def _score_classes(view: ModelView, rows: ReportRows | None, trained: float) -> dict[str, float | None]:
+    """Score the classes and their probabilities; None without labels."""
+    tree, structure = view.tree, view.tree.structure
+    correct = tree.statistics.node_counts[structure.n_splits + np.arange(structure.n_leaves), tree.labels()].sum()
     truth = None if rows is None or rows.y is None else rows
     return {
         "hard": None if truth is None else float(np.mean(~truth.wrong)),
         "soft": None if truth is None else float(np.mean(view.soft_predict_proba(truth.X).argmax(axis=1) == truth.y)),
-        **_score_probabilities(view, truth),
         "training": float(correct / trained) if trained else None,
-        "rows": None if rows is None else len(rows.X),
-        "training_rows": float(trained),
-        "leaves": structure.n_leaves,
-        "splits": structure.n_splits,
-        "depth": structure.depth,
-        "path": float(passing @ structure.leaf_depths / total),
-        "bytes": _size(tree),
-        "steepness": float(tree.statistics.steepness),
+        **_score_probabilities(view, truth),
     }
 
 
@@ -151,28 +162,25 @@ def _score_probabilities(view: ModelView, rows: ReportRows | None) -> dict[str, 
     return {name: _finite(getattr(metrics, name)(rows.y, probabilities)) for name in PROBABILITY_METRICS}
 
 
-def _size(tree: CrispTree) -> int:
-    """Count the bytes that prediction needs: children, leaf values in single precision, and split parameters."""
-    structure = tree.structure
-    size = structure.left.nbytes + structure.right.nbytes + 4 * structure.n_leaves * tree.n_outputs
-    parts = tree.parts_of(np.arange(structure.n_splits)) if structure.n_splits else {}
-    for part in parts.values():  # of split modules: a dictionary of stacked tensors
-        size += sum(array.nbytes for array in (part.parameters.values() if hasattr(part, "parameters") else [part]))
-    return int(size)
-
-
 def _tree(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
-    structure, statistics = view.tree.structure, view.tree.statistics
-    on_rows = None
+    """Collect the structure, and at every node the training rows, the given rows and what it predicts."""
+    structure, statistics, n_outputs = view.tree.structure, view.tree.statistics, len(view.class_names)
+    on_rows, moments, values = None, None, view.node_values
     if rows is not None:
-        counts = view.tree.target.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, structure.n_leaves)
+        labels = np.zeros_like(rows.leaf) if view.is_regression else rows.labels
+        counts = np.zeros((structure.n_leaves, 1 if view.is_regression else n_outputs))
+        np.add.at(counts, (rows.leaf, labels), 1)
         on_rows = pack(structure.sums_below(counts), "float32")
+    if view.is_regression:
+        moments = pack(np.hstack([values[:, :n_outputs], np.sqrt(values[:, n_outputs:])]), "float32")
     return {
         "left": pack(structure.left_nodes, "int32"),
         "right": pack(structure.right_nodes, "int32"),
-        "train": pack(statistics.node_counts, "float32"),
+        "train": pack(view.node_weights[:, None] if view.is_regression else statistics.node_counts, "float32"),
         "given": on_rows,
-        "tables": pack(view.node_values[structure.n_splits :], "float32"),
+        "bars": pack(view.bar_heights, "float32"),
+        "moments": moments,  # means and standard deviations
+        "tables": pack(values[structure.n_splits :, :n_outputs], "float32"),
         "gain": pack(statistics.gain, "float32"),
         "spread": pack(statistics.score_spread, "float32"),
     }
@@ -212,9 +220,11 @@ def _rules(view: ModelView) -> list[str] | None:
     return [make_split_rule(tree, split, MAX_TERMS).format(view.feature_names) for split in splits]
 
 
-def _histograms(tree: CrispTree, rows: ReportRows, n_classes: int) -> dict[str, Any]:
-    """Count the scores of the rows at each split by class, in bins with an edge at zero."""
-    n_splits = tree.structure.n_splits
+def _histograms(view: ModelView, rows: ReportRows) -> dict[str, Any]:
+    """Count the scores of the rows at each split, of classes one by one, in bins with an edge at zero."""
+    tree, n_splits = view.tree, view.tree.structure.n_splits
+    labels = np.zeros_like(rows.leaf) if view.is_regression else rows.labels
+    n_classes = 1 if view.is_regression else len(view.class_names)
     start, width = np.zeros(n_splits), np.zeros(n_splits)
     counts = np.zeros((n_splits, HISTOGRAM_BINS + 2, n_classes), dtype=np.int64)
     for split, visitors, scores in visit_splits(tree, rows.X):
@@ -227,23 +237,8 @@ def _histograms(tree: CrispTree, rows: ReportRows, n_classes: int) -> dict[str, 
         number = np.ceil(np.clip(values / width[split], first, last + 1)).astype(np.int64) - 1
         bins = np.where(values > 0, np.clip(number, 0, last), np.clip(number, first, -1)) - first
         start[split] = first * width[split]
-        np.add.at(counts[split], (bins, rows.labels[visitors]), 1)
+        np.add.at(counts[split], (bins, labels[visitors]), 1)
     return {"start": pack(start, "float32"), "width": pack(width, "float32"), "counts": pack(counts, "uint32")}
-
-
-def _history(model: Any) -> dict[str, Any] | None:
-    records = list(getattr(model, "history_", None) or [])
-    if not records:
-        return None
-    records = records[:: -(-len(records) // MAX_EPOCHS)]
-    return {
-        "phase": [record.phase for record in records],
-        "level": [int(record.level) for record in records],
-        "epoch": [int(record.epoch) for record in records],
-        "likelihood": [_finite(-record.loss) for record in records],
-        "steepness": [_finite(record.steepness) for record in records],
-        "validation": [_finite(record.validation_score) for record in records],
-    }
 
 
 def _finite(value: float | None) -> float | None:
@@ -253,14 +248,14 @@ def _finite(value: float | None) -> float | None:
 
 def collect_quality(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     """Collect the values about the quality of the predictions; None for what needs true classes."""
-    truth = None if rows is None or rows.y is None or not len(rows.y) else rows
+    truth = None if rows is None or rows.y is None or not len(rows.y) or view.is_regression else rows
     roc = calibration = None
     if truth is not None:
         probabilities = view.tree.leaf_values(truth.leaf, truth.X)
         roc, calibration = roc_curves(truth.labels, probabilities), calibration_curve(truth.labels, probabilities)
     has_columns = view.image_shape is None and isinstance(view.tree, FlatTree)
     return {
-        "baseline": _baseline(view, truth),
+        "baseline": None if view.is_regression else _baseline(view, truth),
         "roc": roc,
         "calibration": calibration,
         "pruning": _pruning(view, truth),
@@ -275,6 +270,26 @@ def _baseline(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     trained = float(counts.sum())
     on_rows = None if rows is None else float(np.mean(rows.labels == first))
     return {"class": first, "training": float(counts[first] / trained) if trained else None, "given": on_rows}
+
+
+def collect_residuals(view: ModelView, rows: ReportRows) -> list[dict[str, Any]] | None:
+    """Score every output of a regression, and collect some of its rows and the histogram of all residuals."""
+    if rows.y is None or not len(rows.y):
+        return None
+    some, outputs = np.random.default_rng(0).permutation(len(rows.y))[:MAX_DOTS], []
+    for name, true, predicted in zip(view.class_names, rows.y.T, rows.predicted.T, strict=True):
+        residuals = true - predicted
+        spread, limit = float(np.std(true)), float(np.abs(residuals).max(initial=0.0)) or 1.0
+        counts, _ = np.histogram(residuals, bins=RESIDUAL_BINS, range=(-limit, limit))
+        scores = {
+            "r2": 1 - float(np.mean(residuals**2)) / spread**2 if spread > 0 else None,
+            "rmse": float(np.sqrt(np.mean(residuals**2))),
+            "mae": float(np.mean(np.abs(residuals))),
+            "spread": spread,
+        }
+        dots = {"true": pack(true[some], "float32"), "predicted": pack(predicted[some], "float32")}
+        outputs.append({"name": name, **scores, **dots, "limit": limit, "counts": counts.tolist()})
+    return outputs
 
 
 def roc_curves(truth: npt.NDArray[np.int64], probabilities: Doubles) -> list[dict[str, Any]]:
@@ -317,7 +332,7 @@ def calibration_curve(truth: npt.NDArray[np.int64], probabilities: Doubles) -> d
 def _pruning(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
     """Score every tree on the path of cost-complexity pruning, the largest tree first."""
     tree, structure = view.tree, view.tree.structure
-    if not structure.n_splits or not tree.statistics.node_counts.any() or tree.is_linear:
+    if view.is_regression or not structure.n_splits or not tree.statistics.node_counts.any() or tree.is_linear:
         return None
     outputs = tree.target.predict(node_tables(tree))
     n_classes = len(view.class_names)
@@ -358,7 +373,7 @@ def make_subtitle(view: ModelView, values: dict[str, Any]) -> str:
         kind = getattr(view.estimator, "best_params_", {}).get("split", "oblique")
     inputs = "windows" if hasattr(view.estimator, "window") else "images"
     parts = [
-        f"{len(view.class_names)} classes" + ("" if values["target"] is None else f" of {values['target']}"),
+        count_outputs(view) + ("" if values["target"] is None else f" of {values['target']}"),
         _count_features(view) if shape is None else f"{inputs} of {' × '.join(map(str, sides))}",
         f"{kind} splits" if isinstance(kind, str) else "splits made of modules",
         f"{summary['training_rows']:,.10g} training rows" if summary["training_rows"] else "training rows not counted",
@@ -366,6 +381,14 @@ def make_subtitle(view: ModelView, values: dict[str, Any]) -> str:
     if summary["rows"] is not None:
         parts.append(f"{summary['rows']:,} rows given with this report")
     return " · ".join(parts)
+
+
+def count_outputs(view: ModelView) -> str:
+    """Count the classes, or the outputs of a regression."""
+    n_outputs = len(view.class_names)
+    if not view.is_regression:
+        return f"{n_outputs} classes"
+    return "Regression" if n_outputs == 1 else f"Regression with {n_outputs} outputs"
 
 
 def _count_features(view: ModelView) -> str:
@@ -378,29 +401,15 @@ def _count_features(view: ModelView) -> str:
 
 def make_cards(values: dict[str, Any]) -> list[dict[str, Any]]:
     """Make label, value and explanation of each of the figures at the top."""
-    summary, baseline = values["summary"], values["baseline"]
-    majority = baseline["training"] if baseline["given"] is None else baseline["given"]
-    rows = f"of {summary['rows']:,} given rows" if summary["hard"] is not None else "no rows with classes given"
+    summary = values["summary"]
     splits, path = summary["splits"], summary["path"]
     share = f"{100 * path / splits:.3g} %" if splits else "none"
-    unknown = "–" if summary["hard"] is None else "infinite"  # a true class had probability 0
-
-    def number(name: str) -> str:
-        return unknown if summary[name] is None else f"{summary[name]:.3f}"
-
     figures = [
-        ("Accuracy, crisp", _percent(summary["hard"]), f"one path, {rows}"),
-        ("Accuracy, soft", _percent(summary["soft"]), f"all paths, γ = {summary['steepness']:.3g}"),
-        ("Baseline", _percent(majority), f"always {_truncate(values['classes'][baseline['class']], 24)}"),
-        ("Accuracy in training", _percent(summary["training"]), "crisp, from its leaf counts"),
-        ("Log loss", number("log_loss"), "crisp, mean of −log p in nats"),
-        ("Brier score", number("brier_score"), "crisp, from 0 to 2"),
-        ("Calibration error", number("calibration_error"), "crisp, confidence against truth"),
+        *(_residual_figures(values) if values["regression"] else _class_figures(values)),
         ("Leaves", f"{summary['leaves']:,}", f"{splits:,} split{'s' * (splits != 1)}"),
         ("Depth", str(summary["depth"]), "splits on the longest path"),
         ("Mean path", f"{path:.2f}", "splits a row visits"),
         ("Splits evaluated", share, f"{path:.2f} of {splits:,} for a row"),
-        ("Size", _bytes(summary["bytes"]), f"{summary['bytes']:,} bytes to predict with"),
     ]
     return [
         {"label": label, "value": value, "hint": hint, "strong": position < 2}
@@ -408,12 +417,47 @@ def make_cards(values: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def _class_figures(values: dict[str, Any]) -> list[tuple[str, str, str]]:
+    summary, baseline = values["summary"], values["baseline"]
+    majority = baseline["training"] if baseline["given"] is None else baseline["given"]
+    rows = f"of {summary['rows']:,} given rows" if summary["hard"] is not None else "no rows with classes given"
+    unknown = "–" if summary["hard"] is None else "infinite"  # a true class had probability 0
+
+    def number(name: str) -> str:
+        return unknown if summary[name] is None else f"{summary[name]:.3f}"
+
+    return [
+        ("Accuracy, crisp", _percent(summary["hard"]), f"one path, {rows}"),
+        ("Accuracy, soft", _percent(summary["soft"]), f"all paths, γ = {summary['steepness']:.3g}"),
+        ("Baseline", _percent(majority), f"always {_truncate(values['classes'][baseline['class']], 24)}"),
+        ("Accuracy in training", _percent(summary["training"]), "crisp, from its leaf counts"),
+        ("Log loss", number("log_loss"), "crisp, mean of −log p in nats"),
+        ("Brier score", number("brier_score"), "crisp, from 0 to 2"),
+        ("Calibration error", number("calibration_error"), "crisp, confidence against truth"),
+    ]
+
+
+def _residual_figures(values: dict[str, Any]) -> list[tuple[str, str, str]]:
+    figures, several = [], len(values["classes"]) > 1
+    for output in values["residuals"] or []:
+        of = f" of {_truncate(output['name'], 24)}" if several else ""
+        figures += [
+            (f"R²{of}", "–" if output["r2"] is None else f"{output['r2']:.3f}", "of the given rows"),
+            (f"RMSE{of}", format_number(output["rmse"]), "root mean squared error"),
+            (f"MAE{of}", format_number(output["mae"]), "mean absolute error"),
+            (f"Baseline{of}", format_number(output["spread"]), "RMSE of always predicting the mean"),
+        ]
+    return figures
+
+
 def make_notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[str]]:
     """Explain which parts of the page are missing, by section. A report of a segmenter takes no rows."""
     advice = "Write the report with X and y to see more." if takes_rows else "A report of a segmenter has none."
-    samples, attribution, no_history = values["samples"], values["error_attribution"], values["history"] is None
+    samples, attribution = values["samples"], values["error_attribution"]
+    classes = not values["regression"]
+    known = "accuracy is known for training only" if classes else "errors are unknown"
     no_rows, none_kept = samples is None, samples is not None and samples["count"] == 0
-    no_classes = not no_rows and not values["labelled"]
+    no_classes = classes and not no_rows and not values["labelled"]
     modules = (
         "The splits of this tree are modules (small networks): they have no weight for each feature to show. Scores, "
         "counts and paths are shown all the same."
@@ -422,7 +466,10 @@ def make_notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[st
     single_leaf = "This tree is a single leaf: it predicts the same for every row."
     sections = {
         "summary": [
-            (no_rows, f"No rows were given, so accuracy is known for training only. {advice}"),
+            (
+                no_rows,
+                f"No rows were given, so {known}. {advice}",
+            ),
             (no_classes, unknown),
         ],
         "tree": [
@@ -435,7 +482,12 @@ def make_notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[st
             (no_classes, "No confusion matrix: the rows have no true classes."),
             (none_kept, "This report was written with max_samples=0, so it holds no samples to look at."),
         ],
-        "quality": [(values["roc"] is None, "Not shown: these metrics need rows with true classes.")],
+        "quality": [
+            (
+                values["roc"] is None and values["residuals"] is None,
+                "Not shown: these metrics need rows with true values.",
+            )
+        ],
         "columns": [
             (values["importances"] is None, "Not shown: pixels and modules have no columns to name."),
             (values["importances"] == [], "No split has an information gain."),
@@ -444,9 +496,6 @@ def make_notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[st
         "error_attribution": [
             (attribution is None, "Not shown: errors are known only for rows with true classes."),
             (attribution == [], "None of the rows is misclassified, or leaves are linear and have no single class."),
-        ],
-        "training": [
-            (no_history, "Not shown: this model has no training history (models read from a file do not keep it).")
         ],
     }
     return {name: [text for holds, text in reasons if holds] for name, reasons in sections.items()}
@@ -458,10 +507,3 @@ def _truncate(text: str, length: int) -> str:
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.2f} %"
-
-
-def _bytes(size: int) -> str:
-    value, unit = float(size), 0
-    while value >= 1000 and unit < len(BYTE_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{value:.3g} {BYTE_UNITS[unit]}"
