@@ -1,7 +1,5 @@
 """Rows as shards, sums in whole units, and gradients that are added up: without a second process."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +9,9 @@ from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifie
 from crisptree.data.rows import ArrayRows
 from crisptree.distributed import single_process
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.engines.sharded import BatchedGradients, NativeGradients, ShardedGroups
+from crisptree.learning.engines.native_engine import NativePartSums
+from crisptree.learning.engines.sharded import ShardedGroups
+from crisptree.learning.engines.torch_engine import TorchPartSums
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.loop import DivergenceError
 from crisptree.learning.options import EpochSettings, Plan
@@ -93,13 +93,8 @@ def sharded_rows(n_shards, dtype=torch.float32):
     x = torch.randn(203, 6, generator=random, dtype=dtype)
     y = (x[:, 0] > 0).long() + (x[:, 1] > 0.5)
     weight = torch.rand(203, generator=random, dtype=dtype) + 0.5
-    cuts = [203 * shard // n_shards for shard in range(n_shards + 1)]
-
-    def samples(low, high):
-        return Samples(ArrayRows(x[low:high]), y[low:high], weight[low:high], Classes(3))
-
-    shards = [samples(*pair) for pair in pairwise(cuts)]
-    return ShardedRows(ProcessGroup(), shards, 0, n_shards, samples(0, 0))
+    cuts = np.array([203 * shard // n_shards for shard in range(n_shards + 1)])
+    return ShardedRows(ProcessGroup(), Samples(ArrayRows(x), y, weight, Classes(3)), cuts, 0, n_shards)
 
 
 def trainee_of(rows, what):
@@ -121,8 +116,8 @@ def trainee_of(rows, what):
 def test_native_shard_gradients_equal_those_of_torch(what, noise, monkeypatch):
     plan = Plan(epochs=10, batch_size=64, l2=0.01, l1=0.001, input_noise=noise, mass_threshold=0.0)
     found = []
-    for backend in (NativeGradients, BatchedGradients):
-        monkeypatch.setattr("crisptree.learning.engines.sharded.gradients_for", lambda *_, backend=backend: backend)
+    for engine in (NativePartSums, TorchPartSums):
+        monkeypatch.setattr("crisptree.learning.engines.sharded.PART_SUMS", (engine,))
         rows = sharded_rows(3, torch.float64)
         trainee = trainee_of(rows, what)
         steps = rows.make_engine(trainee, plan, torch.Generator().manual_seed(0), fresh=False)

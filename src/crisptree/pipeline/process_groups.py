@@ -199,14 +199,11 @@ def _encode(
     encoding = group.agreed(lambda: kind.merge(summaries))
     shards = Shards.of(RowSet(local.X, encoding.as_numbers(local.y), local.weight), group, n_shards)
     encoding = encoding.reduce(shards.parts, group, parameters)
-    parts = []
-    for part in shards.parts:
-        y, weight = encoding.encode(part.y, part.weight)
-        kept = slice(None) if (weight > 0).all() else weight > 0
-        parts.append(RowSet(part.X[kept], y[kept], weight[kept]))
-    if not group.total([float(len(part.y)) for part in parts]):
+    y, weight = encoding.encode(shards.rows.y, shards.rows.weight)
+    shards = replace(shards, rows=RowSet(shards.rows.X, y, weight)).select(weight > 0)
+    if not group.total([float(len(shards.rows.y))]):
         raise ValueError("the weights must leave at least one row with a positive weight; got only zeros.")
-    return encoding, Shards(parts, shards.first, shards.n_shards)
+    return encoding, shards
 
 
 def _agree_on_columns(group: ProcessGroup, local: LocalRows) -> tuple[npt.NDArray[Any] | None, tuple[int, ...] | None]:
