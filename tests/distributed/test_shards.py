@@ -1,5 +1,7 @@
 """Rows as shards, sums in whole units, and gradients that are added up: without a second process."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifie
 from crisptree.data.rows import ArrayRows
 from crisptree.distributed import single_process
 from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.engines.cuda_engine import CudaPartSums, kernels
 from crisptree.learning.engines.native_engine import NativePartSums
 from crisptree.learning.engines.sharded import ShardedGroups
 from crisptree.learning.engines.torch_engine import TorchPartSums
@@ -26,6 +29,9 @@ from crisptree.tree import Tree
 from tests.distributed.cases import PLAIN, QUICK, digest, fit_case, rows
 
 pytestmark = pytest.mark.usefixtures("group_of_one")
+interpreted = pytest.mark.skipif(
+    kernels is None or os.environ.get("TRITON_INTERPRET") != "1", reason="needs Triton's interpreter"
+)
 
 
 class Crowd(ProcessGroup):
@@ -113,18 +119,20 @@ def trainee_of(rows, what):
 
 @pytest.mark.parametrize("what", ["tree", "stumps"])
 @pytest.mark.parametrize("noise", [0.0, 0.5])
-def test_native_shard_gradients_equal_those_of_torch(what, noise, monkeypatch):
+@pytest.mark.parametrize("other_engine", [NativePartSums, pytest.param(CudaPartSums, marks=interpreted)])
+def test_shard_gradients_of_all_engines_are_equal(other_engine, what, noise, monkeypatch):
     plan = Plan(epochs=10, batch_size=64, l2=0.01, l1=0.001, input_noise=noise, mass_threshold=0.0)
     found = []
-    for engine in (NativePartSums, TorchPartSums):
+    for engine in (other_engine, TorchPartSums):
+        monkeypatch.setattr(engine, "supports", staticmethod(lambda *_: True))
         monkeypatch.setattr("crisptree.learning.engines.sharded.PART_SUMS", (engine,))
         rows = sharded_rows(3, torch.float64)
         trainee = trainee_of(rows, what)
         steps = rows.make_engine(trainee, plan, torch.Generator().manual_seed(0), fresh=False)
         results = [steps.epoch(EpochSettings(1.5 + epoch, 0.05), None) for epoch in range(3)]
         found.append((trainee.splits.parameters["weight"].detach(), results[-1]))
-    (native, one), (torchs, other) = found
-    torch.testing.assert_close(native, torchs, rtol=1e-5, atol=1e-7)
+    (weights, one), (by_torch, other) = found
+    torch.testing.assert_close(weights, by_torch, rtol=1e-5, atol=1e-7)
     torch.testing.assert_close(one.counts, other.counts, rtol=1e-6, atol=1e-8)
     assert one.loss == pytest.approx(other.loss, rel=1e-6)
 

@@ -11,8 +11,8 @@ import math
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -24,8 +24,16 @@ from crisptree.data.rows import ArrayRows
 from crisptree.equations.annealing import SLOPE
 from crisptree.equations.leaves import LOG_TWO_PI
 from crisptree.exceptions import CrispTreeWarning
-from crisptree.learning.engines.base import EpochResult, LossWeights, TrainState, penalty_shares
+from crisptree.learning.engines.base import (
+    EpochResult,
+    LossWeights,
+    Parts,
+    PartStep,
+    TrainState,
+    penalty_shares,
+)
 from crisptree.learning.engines.cuda_graphs import launching, on_device, recorded
+from crisptree.learning.engines.torch_engine import OUT_OF_BOUNDS, add_in_units, scaled_units
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.splits import ObliqueSplits
@@ -95,7 +103,11 @@ class CudaWorkspace(ABC):
     bias_gradient: Tensor
     log_likelihood: Tensor
 
-    def __init__(self, state: TrainState, samples: Samples, plan: Plan, fresh: bool) -> None:
+    n_parts = 1
+
+    def __init__(
+        self, state: TrainState, samples: Samples, plan: Plan, fresh: bool, steps: Sequence[PartStep] | None = None
+    ) -> None:
         self.samples, self.plan, self.fresh = samples, plan, fresh
         self.device, self.dtype = samples.device, samples.rows.dtype
         weight, bias = (state.splits.parameters[name].detach() for name in ("weight", "bias"))
@@ -110,14 +122,14 @@ class CudaWorkspace(ABC):
         self.adam = [torch.zeros_like(part) for part in (weight, weight, bias, bias)]
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
         self.moving = torch.ones_like(self.steps)
-        n_taken = int(state.groups.taken(plan).sum())
+        n_taken = int(state.groups.taken(plan).sum()) if steps is None else len(samples)
         self.leaves = LEAVES[type(samples.target)](state, samples)
         y = self.leaves.y
         self.rows: Tensor
         self.reads_in_place = isinstance(samples.rows, ArrayRows)
         if isinstance(samples.rows, ArrayRows):
             self.rows, self.y, self.row_weights = samples.rows.values, y, samples.weight
-            self.order = state.groups.rows.new_empty(n_taken)
+            self.order = self.empty(n_taken, dtype=torch.long)
         else:  # the kernels read an array: the rows of an epoch are copied, in its order
             self.rows = self.empty(n_taken, self.n_features)
             self.y, self.row_weights = y.new_empty(n_taken, *y.shape[1:]), samples.weight.new_empty(n_taken)
@@ -140,9 +152,13 @@ class CudaWorkspace(ABC):
         self.found = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.leaf_tables = torch.empty_like(state.leaves)
         self.tables = torch.empty_like(self.leaves.tables(state.leaves))
-        loss_weights = LossWeights(samples, state.groups, plan)
-        self.schedule = [(update, *loss_weights(update)) for update in state.groups.schedule(plan)]
+        if steps is None:
+            loss_weights = LossWeights(samples, state.groups, plan)
+            self.schedule = [(update, *loss_weights(update)) for update in state.groups.schedule(plan)]
+        else:
+            self.schedule = [step[:3] for step in steps]
         self.zeros = state.zeros
+        self.every_split = self.numbers(np.arange(self.n_splits + 1))
         self.blocks = -(-self.n_features // kernels.FEATURES_AT_ONCE)
 
     def begin(self, settings: EpochSettings, order: Tensor, leaves: Tensor) -> None:
@@ -230,8 +246,10 @@ class CudaWorkspace(ABC):
 class StumpWorkspace(CudaWorkspace):
     """A task is a few rows of one stump; the tasks of a step run side by side."""
 
-    def __init__(self, state: TrainState, samples: Samples, plan: Plan, fresh: bool) -> None:
-        super().__init__(state, samples, plan, fresh)
+    def __init__(
+        self, state: TrainState, samples: Samples, plan: Plan, fresh: bool, steps: Sequence[PartStep] | None = None
+    ) -> None:
+        super().__init__(state, samples, plan, fresh, steps)
         groups, begins, rows, firsts, in_loss, in_counts, self.layout, slots = [], [], [], [], [], [], [], []
         n_tasks = n_active = 0
         for update, loss, share in self.schedule:
@@ -248,9 +266,10 @@ class StumpWorkspace(CudaWorkspace):
             # of each step: its first task, how many tasks and groups it has, where its groups and slots are listed
             self.layout.append((n_tasks, len(groups[-1]), len(number), n_active, n_active + len(slots) - 1))
             n_tasks, n_active = n_tasks + len(groups[-1]), n_active + len(number)
-        group = np.concatenate(groups)
+        cell = np.concatenate(groups)
+        self.task_part = cell % self.n_parts
         self.tasks = (
-            self.numbers(group),
+            self.numbers(cell // self.n_parts),
             self.numbers(np.concatenate(begins)),
             self.numbers(np.concatenate(rows)),
             self.numbers(np.concatenate(firsts), torch.int32),
@@ -259,10 +278,12 @@ class StumpWorkspace(CudaWorkspace):
         )
         self.active = self.numbers(np.concatenate([update.active for update, *_ in self.schedule]))
         self.slots = self.numbers(np.concatenate(slots))
-        self.by_group = self.numbers(np.argsort(group, kind="stable"))
-        self.group_start = self.numbers(np.append(0, np.cumsum(np.bincount(group, minlength=self.n_splits))))
+        self.by_cell = self.numbers(np.argsort(cell, kind="stable"))
+        sizes = np.bincount(cell, minlength=self.n_splits * self.n_parts)
+        self.cell_start = self.numbers(np.append(0, np.cumsum(sizes)))
         most = max(number for _, number, *_ in self.layout)
-        self.gradient, self.bias_gradient = self.empty(most, self.n_features), self.empty(most)
+        self.task_gradient, self.task_bias_gradient = self.empty(most, self.n_features), self.empty(most)
+        self.gradient, self.bias_gradient = self.task_gradient, self.task_bias_gradient
         self.task_counts = self.empty(n_tasks, 2, self.width)
         self.log_likelihood = self.empty(n_tasks)
         self.n_launches = 4 * len(self.layout)
@@ -270,47 +291,55 @@ class StumpWorkspace(CudaWorkspace):
 
     def launch(self) -> None:
         self.remember()
-        n_cells = self.n_splits * self.width
         for first_task, n_tasks, n_active, first_active, first_slot in self.layout:
             self.damp(self.steepness)
-            kernels.stump_tasks[(n_tasks,)](
-                self.rows,
-                self.y,
-                self.row_weights,
-                self.order,
-                self.weight,
-                self.bias,
-                self.before_weight,
-                self.before_bias,
-                self.tables,
-                self.steepness,
-                self.steepness if self.fresh else self.before_steepness,
-                *self.tasks,
-                self.steps,
-                self.gradient,
-                self.bias_gradient,
-                self.task_counts,
-                self.log_likelihood,
-                first_task,
-                self.n_features,
-                self.width,
-                n_cells,
-                OUTPUTS=self.leaves.n_outputs,
-                WIDTH=self.block,
-                ROWS=kernels.ROWS_PER_TASK,
-                FEATURES=self.row_block,
-                num_warps=8,
-            )
+            self.launch_tasks(first_task, n_tasks)
             self.move(n_active, self.active, self.slots, first_active, first_slot, kernels.TASKS_AT_ONCE)
             if self.zeros is not None:
                 self.weight.masked_fill_(self.zeros, 0.0)
-        kernels.stump_counts[(self.n_splits, 2)](
+        self.launch_counts(self.counts)
+
+    def launch_tasks(self, first_task: int, n_tasks: int) -> None:
+        """Gradients, leaf counts and log-likelihoods of the tasks of a step."""
+        kernels.stump_tasks[(n_tasks,)](
+            self.rows,
+            self.y,
+            self.row_weights,
+            self.order,
+            self.weight,
+            self.bias,
+            self.before_weight,
+            self.before_bias,
+            self.tables,
+            self.steepness,
+            self.steepness if self.fresh else self.before_steepness,
+            *self.tasks,
+            self.steps,
+            self.task_gradient,
+            self.task_bias_gradient,
             self.task_counts,
-            self.by_group,
-            self.group_start,
-            self.counts,
+            self.log_likelihood,
+            first_task,
+            self.n_features,
             self.width,
-            n_cells,
+            self.n_splits * self.width,
+            OUTPUTS=self.leaves.n_outputs,
+            WIDTH=self.block,
+            ROWS=kernels.ROWS_PER_TASK,
+            FEATURES=self.row_block,
+            num_warps=8,
+        )
+
+    def launch_counts(self, counts: Tensor) -> None:
+        """Leaf counts of the epoch.  (2, n_splits · n_parts · width)"""
+        n_cells = self.n_splits * self.n_parts
+        kernels.stump_counts[(n_cells, 2)](
+            self.task_counts,
+            self.by_cell,
+            self.cell_start,
+            counts,
+            self.width,
+            n_cells * self.width,
             WIDTH=self.block,
             TASKS=kernels.TASKS_AT_ONCE,
         )
@@ -319,8 +348,10 @@ class StumpWorkspace(CudaWorkspace):
 class TreeWorkspace(CudaWorkspace):
     """Products with all splits by the device's own library; one kernel routes the rows through the tree."""
 
-    def __init__(self, state: TrainState, samples: Samples, plan: Plan, fresh: bool) -> None:
-        super().__init__(state, samples, plan, fresh)
+    def __init__(
+        self, state: TrainState, samples: Samples, plan: Plan, fresh: bool, steps: Sequence[PartStep] | None = None
+    ) -> None:
+        super().__init__(state, samples, plan, fresh, steps)
         structure = state.structure
         self.n_leaves = structure.n_leaves
         self.level_start = self.numbers(np.cumsum([0, *(len(level) for level in structure.levels)]), torch.int32)
@@ -330,18 +361,24 @@ class TreeWorkspace(CudaWorkspace):
             self.numbers(nodes, torch.int64) for nodes in (structure.left_nodes, structure.right_nodes)
         )
         self.in_loss, self.in_counts = (
-            self.numbers(np.concatenate([line[place] for line in self.schedule]), self.dtype) for place in (1, 2)
+            self.numbers([line[place][0] if len(line[place]) else 0.0 for line in self.schedule], self.dtype)
+            for place in (1, 2)
         )
-        longest = max(int(update.lengths[0]) for update, *_ in self.schedule)
-        self.piece = max(1, min(longest, VALUES_AT_ONCE // max(self.n_features, 2 * self.n_splits + 1, self.width)))
-        self.x = self.empty(self.piece, self.n_features)
-        self.scores = self.empty(self.piece, len(self.both_weights) * self.n_splits)
-        self.nodes = self.empty(self.piece, self.n_splits + self.n_leaves)
-        self.residual = self.empty(self.piece, self.n_splits)
-        self.adds = self.empty(self.piece, self.width)
         self.gradient, self.bias_gradient = torch.empty_like(self.weight), torch.empty_like(self.bias)
-        self.log_likelihood = self.empty(len(self.order))
-        self.every_split = self.numbers(np.arange(self.n_splits + 1))
+        self.most_rows = max(1, VALUES_AT_ONCE // max(self.n_features, 2 * self.n_splits + 1, self.width))
+        if steps is None:
+            longest = max(int(update.lengths[0]) for update, *_ in self.schedule)
+            self.allocate(min(longest, self.most_rows), len(self.order))
+
+    def allocate(self, piece: int, n_positions: int) -> None:
+        """Memory for pieces of so many rows, and for so many positions of an epoch."""
+        self.piece = piece
+        self.x = self.empty(piece, self.n_features)
+        self.scores = self.empty(piece, len(self.both_weights) * self.n_splits)
+        self.nodes = self.empty(piece, self.n_splits + self.n_leaves)
+        self.residual = self.empty(piece, self.n_splits)
+        self.adds = self.empty(piece, self.width)
+        self.log_likelihood = self.empty(n_positions)
         self.n_launches = 14 * len(list(self._pieces()))
 
     def launch(self) -> None:
@@ -412,6 +449,141 @@ class TreeWorkspace(CudaWorkspace):
             WIDTH=self.block,
             NODES=kernels.NODES_AT_ONCE,
         )
+
+
+class PartWorkspace(CudaWorkspace):
+    """Gradients of parts of the rows, which are added up in units before the splits move."""
+
+    likelihood_part: Any
+    part_counts: Tensor
+
+    def set_parts(self, parts: Parts) -> None:
+        """Memory for sums over parts."""
+        self.gradient, self.bias_gradient = torch.empty_like(self.weight), torch.empty_like(self.bias)
+        self.sums = torch.zeros(self.n_splits, self.n_features + 2, dtype=torch.int64, device=self.device)
+        self.number = torch.zeros((), dtype=torch.int64, device=self.device)
+        self.units = self.numbers(parts.units)
+        self.scaled_units = torch.empty_like(self.units)
+
+    def begin_parts(self, steepness: float) -> None:
+        self.remember()
+        self.damp(self.steepness)
+        self.scaled_units.copy_(scaled_units(self.units, steepness))
+        self.number.zero_()
+
+    @abstractmethod
+    def add(self, step: int) -> None:
+        """Add the gradients of a step to ``sums``."""
+
+    @abstractmethod
+    def counts_by_part(self) -> Tensor:
+        """Leaf counts of the epoch.  (n_parts, n_leaves, …)"""
+
+    def move_sums(self) -> None:
+        """Move the splits that some process has rows for, and set ``sums`` to zero."""
+        number = self.sums[:, -1]
+        self.moving.copy_(number > 0)
+        self.steps.add_(self.moving)
+        gradient = self.sums[:, :-1] * self.scaled_units
+        self.gradient.copy_(gradient[:, :-1])
+        self.bias_gradient.copy_(gradient[:, -1])
+        self.move(self.n_splits, self.every_split, self.every_split, 0, 0, 1)
+        if self.zeros is not None:
+            self.weight.masked_fill_(self.zeros, 0.0)
+        self.damp(self.steepness)
+        torch.maximum(self.number, number.max(), out=self.number)
+        self.sums.zero_()
+
+
+class PartStumpWorkspace(StumpWorkspace, PartWorkspace):
+    """Tasks whose rows are of one stump and one part."""
+
+    def __init__(
+        self, state: Any, samples: Samples, plan: Plan, fresh: bool, parts: Parts, steps: list[PartStep]
+    ) -> None:
+        self.n_parts = max(len(parts), 1)
+        super().__init__(state, samples, plan, fresh, steps)
+        self.set_parts(parts)
+        self.tasks[3].zero_()  # what is first in its step: here ``move_sums`` counts steps
+        self.likelihood_part = self.task_part
+        self.part_counts = self.counts.new_zeros(2, self.n_splits * self.n_parts * self.width)
+
+    def add(self, step: int) -> None:
+        first, number, *_ = self.layout[step]
+        self.launch_tasks(first, number)
+        gradient = torch.cat([self.task_gradient[:number], self.task_bias_gradient[:number, None]], dim=1)
+        group = self.tasks[0][first : first + number]
+        add_in_units(self.sums, gradient, self.scaled_units, torch.ones_like(group), group)
+
+    def counts_by_part(self) -> Tensor:
+        if len(self.log_likelihood):
+            self.launch_counts(self.part_counts)
+        return self.part_counts.reshape(2, self.n_splits, self.n_parts, -1).permute(2, 0, 1, 3).flatten(2)
+
+
+class PartTreeWorkspace(TreeWorkspace, PartWorkspace):
+    """Products of every part by itself, all of one shape: what a part adds does not depend on the others."""
+
+    def __init__(
+        self, state: Any, samples: Samples, plan: Plan, fresh: bool, parts: Parts, steps: list[PartStep]
+    ) -> None:
+        self.n_parts = max(len(parts), 1)
+        super().__init__(state, samples, plan, fresh, steps)
+        self.set_parts(parts)
+        lanes_at_once = max(1, self.most_rows // parts.n_shards)
+        positions, present, part = [np.zeros(0, np.int64)], [np.zeros(0, bool)], [np.zeros(0, np.int64)]
+        self.pieces: list[list[tuple[int, int, Tensor]]] = []
+        n_positions = piece = 0
+        for update, _, _, _, longest in steps:
+            pieces, own = [], self.numbers(update.active)
+            for first in range(0, longest if len(own) else 0, lanes_at_once):
+                lanes = np.arange(first, min(first + lanes_at_once, longest))
+                last = update.lengths[:, None] - 1  # a part with fewer rows repeats its last one, without weight
+                positions.append((update.begin[:, None] + np.minimum(lanes, last)).ravel())
+                present.append((lanes <= last).ravel())
+                part.append(np.repeat(update.active, len(lanes)))
+                piece = max(piece, len(positions[-1]))
+                pieces.append((n_positions, n_positions + len(positions[-1]), own))
+                n_positions += len(positions[-1])
+            self.pieces.append(pieces)
+        self.positions, self.present = self.numbers(np.concatenate(positions)), self.numbers(np.concatenate(present))
+        self.likelihood_part = np.concatenate(part)
+        self.part_counts = self.counts.new_zeros(self.n_parts, *self.counts.shape, dtype=torch.float64)
+        self.places, self.order = torch.empty_like(self.positions), torch.arange(n_positions, device=self.device)
+        y = self.leaves.y
+        self.y, self.row_weights = y.new_empty(n_positions, *y.shape[1:]), self.empty(n_positions)
+        self.allocate(max(piece, 1), n_positions)
+
+    def begin(self, settings: EpochSettings, order: Tensor, leaves: Tensor) -> None:
+        self.places.copy_(order[self.positions])
+        super().begin(settings, self.order, leaves)
+        self.y.copy_(self.leaves.y[self.places])
+        self.row_weights.copy_(self.samples.weight[self.places] * self.present)
+        self.part_counts.zero_()
+        self.log_likelihood.zero_()
+
+    def add(self, step: int) -> None:
+        products = self.both_weights.reshape(-1, self.n_features).T
+        for begin, end, part in self.pieces[step]:
+            rows, shape = end - begin, (len(part), (end - begin) // len(part), -1)
+            torch.index_select(self.rows, 0, self.places[begin:end], out=self.x[:rows])
+            x = self.x[:rows].view(shape)
+            torch.bmm(x, products.expand(len(part), -1, -1), out=self.scores[:rows].view(shape))
+            self.moving.zero_()
+            self._route(step, begin, rows)
+            residual = self.residual[:rows].view(shape)
+            gradient = torch.cat([residual.mT @ x, residual.sum(dim=1)[..., None]], dim=2)
+            add_in_units(self.sums, gradient, self.scaled_units, self.moving, None)
+            h = self.nodes[:rows, self.n_splits :].view(shape)
+            self.part_counts.index_add_(0, part, (h.mT @ self.adds[:rows].view(shape)).double())
+
+    def _pieces(self) -> Iterator[tuple[int, int, int, bool, bool]]:
+        """Pieces that only ``n_launches`` counts."""
+        for step, pieces in enumerate(self.pieces):
+            yield from ((step, begin, end, False, False) for begin, end, _ in pieces)
+
+    def counts_by_part(self) -> Tensor:
+        return self.part_counts
 
 
 logger = logging.getLogger("crisptree")
@@ -523,3 +695,69 @@ class CudaEngine:
         torch.sum(workspace.log_likelihood, dim=0, dtype=torch.float64, out=workspace.found[0])
         # A weight that is infinite or not a number spoils the sum of all: one number to read instead of two.
         torch.sum(workspace.weight.sum(dim=1) + workspace.bias, dim=0, dtype=torch.float64, out=workspace.found[1])
+
+
+MOVE = -1
+"""Number of the graph that moves the splits, beside those of the steps."""
+
+
+class CudaPartSums(CudaEngine):
+    """The same kernels with gradients of parts of the rows, which are added up before the splits move."""
+
+    workspace: PartWorkspace
+
+    def __init__(
+        self, state: Any, samples: Samples, plan: Plan, parts: Parts, steps: list[PartStep], *, fresh: bool
+    ) -> None:
+        self.state, self.samples, self.plan, self.parts, self.part_steps = state, samples, plan, parts, steps
+        kind = PartTreeWorkspace if state.is_whole_tree else PartStumpWorkspace
+        self.workspace = kind(state, samples, plan, fresh, parts, steps)
+        self.sums, self.n_epochs = self.workspace.sums, 0
+        self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        self.weights: Any = None
+
+    def begin_parts(self, settings: EpochSettings, order: Tensor) -> None:
+        with torch.no_grad(), on_device(self.samples.device):
+            if self.weights is None:
+                part = np.searchsorted(self.parts.cuts, order.cpu().numpy(), side="right") - 1
+                weight = self.samples.weight[order].double().cpu().numpy()
+                self.weights = np.bincount(part, weights=weight, minlength=self.workspace.n_parts)
+            self.workspace.begin(settings, order, self.state.leaves)
+            self.workspace.begin_parts(settings.steepness)
+            if self.n_epochs == 1 and self.plan.epochs > 2:
+                self._record()  # the first epoch has compiled what it needed
+            self.n_epochs += 1
+
+    def _record(self) -> None:
+        if self.samples.device.type != "cuda" or self.workspace.n_launches > LAUNCHES_AT_MOST:
+            return
+        self.graphs[MOVE] = recorded(self.workspace.move_sums)
+        pool = self.graphs[MOVE].pool()  # graphs that never run at the same time share their memory
+        for number, step in enumerate(self.part_steps):
+            if len(step.update.active):
+                self.graphs[number] = recorded(partial(self.workspace.add, number), pool)
+
+    def add(self, step: int) -> None:
+        self._run(step, partial(self.workspace.add, step))
+
+    def move(self) -> None:
+        self._run(MOVE, self.workspace.move_sums)
+
+    def _run(self, graph: int, launch: Callable[[], None]) -> None:
+        with torch.no_grad(), on_device(self.samples.device):
+            if graph in self.graphs:
+                self.graphs[graph].replay()
+            else:
+                with launching:
+                    launch()
+
+    def is_in_bounds(self) -> bool:
+        return int(self.workspace.number) < OUT_OF_BOUNDS
+
+    def part_results(self) -> tuple[Any, Any]:
+        workspace = self.workspace
+        with on_device(self.samples.device):
+            counts = workspace.counts_by_part().double().cpu().numpy()
+        likelihood = workspace.log_likelihood.double().cpu().numpy()
+        found = np.bincount(workspace.likelihood_part, weights=likelihood, minlength=workspace.n_parts)
+        return counts, np.stack([found, self.weights], axis=1)

@@ -22,6 +22,7 @@ from crisptree.learning.engines.base import (
     PartSums,
     all_finite,
 )
+from crisptree.learning.engines.cuda_engine import CudaPartSums
 from crisptree.learning.engines.native_engine import NativePartSums
 from crisptree.learning.engines.torch_engine import TorchPartSums
 from crisptree.learning.options import EpochSettings, Plan
@@ -30,7 +31,7 @@ from crisptree.learning.samples import Groups, Samples, Update
 GRADIENT_BITS = 40
 """Bits of a gradient of γ · the largest value of a feature · the largest weight of a row."""
 
-PART_SUMS: tuple[type[PartSums], ...] = (NativePartSums, TorchPartSums)
+PART_SUMS: tuple[type[PartSums], ...] = (NativePartSums, CudaPartSums, TorchPartSums)
 """Engines, the fastest first; the last one supports everything."""
 
 

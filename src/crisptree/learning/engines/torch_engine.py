@@ -309,7 +309,7 @@ OUT_OF_BOUNDS = 2**32
 
 
 def add_in_units(sums: Tensor, gradient: Tensor, units: Tensor, reached: Tensor, splits: Tensor | None) -> None:
-    """Add gradients of weights and bias, (…, m, n_features + 1), to the sums of some splits (m,), or of all in order."""
+    """Add gradients of weights and bias, (…, m, n_features + 1), to the sums of some ``splits`` (m,), or of all."""
     whole = (gradient.double() / units).round()
     in_bounds = (whole.abs() < MAX_UNITS).all(dim=-1)
     number = reached * torch.where(in_bounds, 1, OUT_OF_BOUNDS)
