@@ -11,7 +11,8 @@ from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifie
 from crisptree.data.rows import ArrayRows
 from crisptree.distributed import single_process
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.engines.cuda_engine import CudaPartSums, kernels
+from crisptree.learning.engines.cuda_engine import kernels
+from crisptree.learning.engines.cuda_part_sums import CudaPartSums
 from crisptree.learning.engines.native_engine import NativePartSums
 from crisptree.learning.engines.sharded import ShardedGroups
 from crisptree.learning.engines.torch_engine import TorchPartSums

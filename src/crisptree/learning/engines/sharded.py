@@ -22,7 +22,7 @@ from crisptree.learning.engines.base import (
     PartSums,
     all_finite,
 )
-from crisptree.learning.engines.cuda_engine import CudaPartSums
+from crisptree.learning.engines.cuda_part_sums import CudaPartSums
 from crisptree.learning.engines.native_engine import NativePartSums
 from crisptree.learning.engines.torch_engine import TorchPartSums
 from crisptree.learning.options import EpochSettings, Plan

@@ -314,6 +314,9 @@ class ShardedRows(SummedRows):
 
 def _part(samples: Samples, begin: int, end: int) -> Samples:
     """Contiguous rows as a view."""
-    assert isinstance(samples.rows, ArrayRows | UnscaledRows)
-    rows = replace(samples.rows, values=samples.rows.values[begin:end])
-    return replace(samples, rows=rows, y=samples.y[begin:end], weight=samples.weight[begin:end])
+    some, rows = slice(begin, end), samples.rows
+    if isinstance(rows, ArrayRows) or isinstance(rows, UnscaledRows):
+        rows = replace(rows, values=rows.values[some])
+    else:
+        raise TypeError(f"rows of shards must be dense; got {type(rows).__name__}.")
+    return replace(samples, rows=rows, y=samples.y[some], weight=samples.weight[some])
