@@ -315,8 +315,9 @@ class ShardedRows(SummedRows):
 def _part(samples: Samples, begin: int, end: int) -> Samples:
     """Contiguous rows as a view."""
     some, rows = slice(begin, end), samples.rows
-    if isinstance(rows, ArrayRows) or isinstance(rows, UnscaledRows):
-        rows = replace(rows, values=rows.values[some])
+    if isinstance(rows, UnscaledRows):
+        part: ArrayRows | UnscaledRows = UnscaledRows(rows.values[some], rows.scaling)
     else:
-        raise TypeError(f"rows of shards must be dense; got {type(rows).__name__}.")
-    return replace(samples, rows=rows, y=samples.y[some], weight=samples.weight[some])
+        assert isinstance(rows, ArrayRows)
+        part = ArrayRows(rows.values[some])
+    return replace(samples, rows=part, y=samples.y[some], weight=samples.weight[some])
