@@ -245,24 +245,24 @@ def test_the_number_of_shards_is_part_of_the_model():
 
 
 @pytest.fixture
-def talkative(monkeypatch):
+def communicating(monkeypatch):
     """A process that asks the group even where it is alone in it."""
     begin = ProcessGroup.__init__
 
     def begun(self, *given, **named):
         begin(self, *given, **named)
-        self.talks = True
+        self.communicates = True
 
     monkeypatch.setattr(ProcessGroup, "__init__", begun)
 
 
-def test_collectives_return_objects_unchanged(talkative, tmp_path):
+def test_collectives_return_objects_unchanged(communicating, tmp_path):
     given = {"checkpoint": tmp_path / "folder", "resume": True}
     spoken = digest(fit_case("weights and early stopping", **given))
     assert digest(fit_case("weights and early stopping", **given)) == spoken
 
 
-def test_a_group_of_one_does_not_communicate(talkative, monkeypatch):
+def test_a_group_of_one_does_not_communicate(communicating, monkeypatch):
     spoken = digest(fit_case("best first, em"))
     monkeypatch.undo()
     assert digest(fit_case("best first, em")) == spoken

@@ -19,7 +19,7 @@ from crisptree.encoding.containers import materialize
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.base import keep_shared_checkpoints
 from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.learning.sources.shards import FeatureStatistics, ShardedTask, Shards, joined
+from crisptree.learning.sources.shards import FeatureStatistics, ShardedTask, Shards, concatenate
 from crisptree.parameters.training import Parameter
 from crisptree.pipeline import validation as checks
 from crisptree.pipeline.monitoring import Checkpoints, describe_value, digest
@@ -64,12 +64,12 @@ def fit_process_group(
     """Train one tree on the rows (X, y, sample_weight) of all processes; set the input schema of the estimator."""
     parameters = estimator.training_parameters()
     group = ProcessGroup()
-    group.agreed(lambda: _check(estimator.declared_parameters(), parameters, n_shards))
+    group.run_on_all(lambda: _check(estimator.declared_parameters(), parameters, n_shards))
     _check_same(group, {**{name: describe_value(value) for name, value in parameters.items()}, "shards": n_shards})
     # Processes of one machine share its cores.
     parameters["n_jobs"] = n_threads(parameters["n_jobs"], int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     seed = group.from_first(lambda: checks.draw_seed(parameters["random_state"]))
-    local = group.agreed(lambda: _check_local_rows(estimator, *rows))
+    local = group.run_on_all(lambda: _check_local_rows(estimator, *rows))
     names, image_shape = _agree_on_columns(group, local)
     # A process may have no rows to learn the schema from.
     schema = replace(estimator.input_schema, n_features=local.X.shape[1], image_shape=image_shape)
@@ -129,7 +129,7 @@ class ShardDataset(Dataset):
         )
 
     def split_off(self, fraction: float, seed: int) -> tuple[Self, Shards]:
-        rest, held = self.shards.divided(fraction, seed)
+        rest, held = self.shards.split_off(fraction, seed)
         return replace(self, shards=rest), held
 
     def selection_problem(self, problem: TrainingTask, held: Shards | None, seed: int) -> TrainingTask | None:
@@ -196,7 +196,7 @@ def _encode(
 ) -> tuple[TargetEncoding, Shards]:
     """Learn the encoding of the y of all processes; return it with the shards of this process, y encoded."""
     summaries = group.gather(kind.summarize(local.y))
-    encoding = group.agreed(lambda: kind.merge(summaries))
+    encoding = group.run_on_all(lambda: kind.merge(summaries))
     shards = Shards.of(RowSet(local.X, encoding.as_numbers(local.y), local.weight), group, n_shards)
     encoding = encoding.reduce(shards.parts, group, parameters)
     y, weight = encoding.encode(shards.rows.y, shards.rows.weight)
@@ -236,7 +236,7 @@ def _share_validation(
             return RowSet(local.X[:0], encoding.no_rows(), np.zeros(0))
         return checks.check_validation(estimator, validation, encoding)
 
-    part = group.agreed(own)
+    part = group.run_on_all(own)
     if not group.total([float(len(part.y))]):
         raise ValueError("`validation` must have rows in some process; all are without.")
     return Shards.of(part, group, n_shards)
@@ -244,14 +244,14 @@ def _share_validation(
 
 def _sample_on_first(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> RowSet | None:
     """Sample rows of all shards on rank 0; None on other ranks."""
-    parts = group.gather_first(shards.drawn(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
-    return None if parts is None else joined([part for part in parts if part is not None])
+    parts = group.gather_first(shards.sample(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
+    return None if parts is None else concatenate([part for part in parts if part is not None])
 
 
 def _sample_everywhere(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> RowSet:
     """Sample rows of all shards, the same on every rank."""
-    parts = group.gather(shards.drawn(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
-    return joined([part for part in parts if part is not None])
+    parts = group.gather(shards.sample(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
+    return concatenate([part for part in parts if part is not None])
 
 
 def _fingerprint(

@@ -61,7 +61,7 @@ class Shards:
 
     @classmethod
     def of(cls, part: RowSet, group: ProcessGroup, n_shards: int) -> Shards:
-        """Rows as shards: all rows are those of process 0, then those of process 1, and so on.
+        """Distribute rows to shards, where all rows are those of process 0, then those of process 1, and so on.
 
         Shard s has the rows N·s // S to N·(s + 1) // S, and process r the shards S·r // R to S·(r + 1) // R. Where
         processes have about as many rows each, few have to move.
@@ -69,31 +69,31 @@ class Shards:
         counts = np.array(group.gather(len(part.y)))
         starts, n = np.concatenate([[0], np.cumsum(counts)]), int(counts.sum())
         lows = [n * (n_shards * rank // group.size) // n_shards for rank in range(group.size + 1)]
-        part = moved(part, group, starts, np.array(lows))
+        part = move_rows(part, group, starts, np.array(lows))
         first, last = (n_shards * rank // group.size for rank in (group.rank, group.rank + 1))
         low = lows[group.rank]
         return cls(part, np.array([n * shard // n_shards - low for shard in range(first, last + 1)]), first, n_shards)
 
-    def drawn(self, most: int, n_rows: int, seed: int) -> RowSet:
-        """Some rows of every shard here, of all shards about ``most`` together out of ``n_rows``; all where fewer."""
+    def sample(self, most: int, n_rows: int, seed: int) -> RowSet:
+        """Sample about ``most`` of the ``n_rows`` rows of all shards, and return those of the shards here."""
         found = []
         for number, part in zip(self.numbers, self.parts, strict=True):
             n = len(part.y)
             some = n if n_rows <= most else -(-most * n // n_rows)
             chosen = np.random.default_rng([seed, number, 1]).permutation(n)[:some]
             found.append(part.select(np.sort(chosen)))
-        return joined(found)
+        return concatenate(found)
 
-    def divided(self, share: float, seed: int) -> tuple[Shards, Shards]:
-        """Rows that stay, and a share that is held out, drawn in every shard by itself."""
+    def split_off(self, share: float, seed: int) -> tuple[Shards, Shards]:
+        """Split off a share of held-out rows, drawn in every shard separately."""
         sizes = zip(self.numbers, np.diff(self.cuts), strict=True)
         drawn = [np.random.default_rng([seed, number]).random(size) < share for number, size in sizes]
         is_held = np.concatenate([np.zeros(0, bool), *drawn])
         return self.select(~is_held), self.select(is_held)
 
 
-def moved(part: RowSet, group: ProcessGroup, starts: npt.NDArray[np.int64], lows: npt.NDArray[np.int64]) -> RowSet:
-    """The rows lows[r] to lows[r + 1] of all, for process r, which had starts[r] to starts[r + 1]."""
+def move_rows(part: RowSet, group: ProcessGroup, starts: npt.NDArray[np.int64], lows: npt.NDArray[np.int64]) -> RowSet:
+    """Move rows so that process r, which has starts[r] to starts[r + 1] of all, gets lows[r] to lows[r + 1]."""
     if np.array_equal(starts, lows):
         return part
 
@@ -106,13 +106,13 @@ def moved(part: RowSet, group: ProcessGroup, starts: npt.NDArray[np.int64], lows
     return RowSet(*(group.exchange(values, to, come) for values in arrays))
 
 
-def joined(parts: list[RowSet]) -> RowSet:
-    """Rows after each other."""
+def concatenate(parts: list[RowSet]) -> RowSet:
+    """Concatenate rows."""
     return RowSet(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "weight")))
 
 
 class FeatureStatistics(NamedTuple):
-    """What is known of the features of all rows."""
+    """Mean, spread and number of rows of a dataset over all processes."""
 
     n_rows: int
     mean_weight: float
@@ -125,12 +125,12 @@ class FeatureStatistics(NamedTuple):
         return len(self.mean)
 
     def scaling(self, kind: str | None) -> Scaling:
-        """How rows are scaled, as ``Scaling.learn`` has it."""
+        """Scaling of the features, as ``Scaling.learn`` defines it."""
         return Scaling(*SCALES[kind](self.mean, self.spread, self.varies), self.mean, self.spread)
 
     @classmethod
     def of(cls, group: ProcessGroup, shards: Shards) -> FeatureStatistics:
-        """One look at the ranges of the features, and one at their mean and spread."""
+        """Compute the statistics in two passes: ranges first, then mean and spread."""
         parts = [part for part in shards.parts if len(part.y)]
         n_rows, weight = group.total([(len(part.y), part.weight.sum()) for part in parts], (2,))
         n = shards.rows.X.shape[1]
@@ -149,7 +149,7 @@ class FeatureStatistics(NamedTuple):
 
 
 def _moments(part: RowSet, middle: npt.NDArray[np.float64], half: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Σ w u and Σ w u² of the scaled features; without products of matrices, whose threads would change bits."""
+    """Σ w u and Σ w u² of the scaled features, without matrix products, whose bits depend on the threads."""
     sums, X = np.zeros((2, len(middle))), cast(Any, part.X)
     for rows in row_blocks(len(part.y), 1024):
         unit = (X[rows] - middle) / half
