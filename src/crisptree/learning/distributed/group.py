@@ -120,7 +120,7 @@ class ProcessGroup:
         return result
 
     def exchange(self, values: npt.NDArray[Any], send: Sequence[int], receive: Sequence[int]) -> npt.NDArray[Any]:
-        """Exchange rows: the first ``send[0]`` go to rank 0, and so on; ``receive`` are the numbers of rows received."""
+        """Exchange rows: the first ``send[0]`` go to rank 0, and so on; ``receive`` are the numbers that come."""
         width = int(np.prod(values.shape[1:], dtype=np.int64)) * values.itemsize
         flat = torch.from_numpy(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
         got = torch.empty(sum(receive) * width, dtype=torch.uint8, device=self.device)

@@ -303,6 +303,9 @@ class PartSums(Protocol):
     def begin_parts(self, settings: EpochSettings, order: Tensor) -> None:
         """Begin an epoch."""
 
+    def run(self, take_steps: Callable[[], None], *, is_local: bool) -> None:
+        """Take all steps of an epoch; a local function communicates with no other process, and may be recorded."""
+
     def add(self, step: int) -> None:
         """Add the gradients of the rows of a step to ``sums``."""
 

@@ -367,6 +367,7 @@ class TreeWorkspace(CudaWorkspace):
         if steps is None:
             longest = max(int(update.lengths[0]) for update, *_ in self.schedule)
             self.allocate(min(longest, self.most_rows), len(self.order))
+            self.n_launches = 14 * len(list(self._pieces()))
 
     def allocate(self, piece: int, n_positions: int) -> None:
         """Memory for pieces of so many rows, and for so many positions of an epoch."""
@@ -377,7 +378,6 @@ class TreeWorkspace(CudaWorkspace):
         self.residual = self.empty(piece, self.n_splits)
         self.adds = self.empty(piece, self.width)
         self.log_likelihood = self.empty(n_positions)
-        self.n_launches = 14 * len(list(self._pieces()))
 
     def launch(self) -> None:
         self.remember()

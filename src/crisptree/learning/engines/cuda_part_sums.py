@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -151,15 +151,11 @@ class PartTreeWorkspace(TreeWorkspace, PartWorkspace):
             h = self.nodes[:rows, self.n_splits :].view(shape)
             self.part_counts.index_add_(0, part, (h.mT @ self.adds[:rows].view(shape)).double())
 
-    def _pieces(self) -> Iterator[tuple[int, int, int, bool, bool]]:
-        """Pieces that only ``n_launches`` counts."""
-        for step, pieces in enumerate(self.pieces):
-            yield from ((step, begin, end, False, False) for begin, end, _ in pieces)
-
     def counts_by_part(self) -> Tensor:
         return self.part_counts
 
 
+LAUNCHES_PER_STEP = 40
 MOVE = -1
 """Number of the graph that moves the splits, beside those of the steps."""
 
@@ -175,7 +171,7 @@ class CudaPartSums(CudaEngine):
         self.state, self.samples, self.plan, self.parts, self.part_steps = state, samples, plan, parts, steps
         kind = PartTreeWorkspace if state.is_whole_tree else PartStumpWorkspace
         self.workspace = kind(state, samples, plan, fresh, parts, steps)
-        self.sums, self.n_epochs = self.workspace.sums, 0
+        self.sums, self.n_epochs, self.graph = self.workspace.sums, 0, None
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.weights: Any = None
 
@@ -187,13 +183,27 @@ class CudaPartSums(CudaEngine):
                 self.weights = np.bincount(part, weights=weight, minlength=self.workspace.n_parts)
             self.workspace.begin(settings, order, self.state.leaves)
             self.workspace.begin_parts(settings.steepness)
-            if self.n_epochs == 1 and self.plan.epochs > 2:
-                self._record()  # the first epoch has compiled what it needed
             self.n_epochs += 1
 
-    def _record(self) -> None:
-        if self.samples.device.type != "cuda" or self.workspace.n_launches > LAUNCHES_AT_MOST:
-            return
+    def run(self, take_steps: Callable[[], None], *, is_local: bool) -> None:
+        with torch.no_grad(), on_device(self.samples.device):
+            n_launches = LAUNCHES_PER_STEP * len(self.part_steps)
+            is_short = self.samples.device.type == "cuda" and n_launches <= LAUNCHES_AT_MOST
+            if is_short and self.n_epochs == 2 and self.plan.epochs > 2:  # the first epoch has compiled the kernels
+                if is_local:
+                    self.graph = recorded(take_steps)
+                else:
+                    self._record_steps()
+            if self.graph is not None:
+                self.graph.replay()
+            elif self.graphs:
+                take_steps()
+            else:
+                with launching:
+                    take_steps()
+
+    def _record_steps(self) -> None:
+        """Record every step by itself: processes communicate between its two graphs."""
         self.graphs[MOVE] = recorded(self.workspace.move_sums)
         pool = self.graphs[MOVE].pool()  # graphs that never run at the same time share their memory
         for number, step in enumerate(self.part_steps):
@@ -207,12 +217,10 @@ class CudaPartSums(CudaEngine):
         self._run(MOVE, self.workspace.move_sums)
 
     def _run(self, graph: int, launch: Callable[[], None]) -> None:
-        with torch.no_grad(), on_device(self.samples.device):
-            if graph in self.graphs:
-                self.graphs[graph].replay()
-            else:
-                with launching:
-                    launch()
+        if graph in self.graphs:
+            self.graphs[graph].replay()
+        else:
+            launch()
 
     def is_in_bounds(self) -> bool:
         return int(self.workspace.number) < OUT_OF_BOUNDS

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
@@ -254,6 +255,9 @@ class NativePartSums(NativeEngine):
         self.order, self.in_bounds = order, True
         self.counts = np.zeros((self.n_parts * len(self.counts), self.counts.shape[1]))
         self.part_likelihoods[:] = 0
+
+    def run(self, take_steps: Callable[[], None], *, is_local: bool) -> None:
+        take_steps()
 
     def add(self, step: int) -> None:
         update, in_loss, in_counts, *_ = self.steps[step]

@@ -150,11 +150,7 @@ class ShardedEngine:
         """Take all steps; the order of the rows is drawn here."""
         seed, engine = int(torch.randint(2**62, (), generator=self.generator)), self.engine
         engine.begin_parts(settings, self.groups.order(self.plan, seed, self.device))
-        for number, step in enumerate(self.steps):
-            if len(step.update.active):
-                engine.add(number)
-            self.group.reduce_rows(engine.sums, None if self.state.is_whole_tree else step.moves)
-            engine.move()
+        engine.run(self._take_steps, is_local=not self.group.communicates)
         if not engine.is_in_bounds():
             raise DivergenceError(
                 "gradients must stay within 2^10 times the largest value of their feature (steepness "
@@ -166,3 +162,10 @@ class ShardedEngine:
         log_likelihood, weight = self.group.total(list(likelihoods), (2,))
         result = torch.from_numpy(total).to(self.state.leaves)
         return EpochResult(result, float(-log_likelihood / weight), all_finite(self.state.splits))
+
+    def _take_steps(self) -> None:
+        for number, step in enumerate(self.steps):
+            if len(step.update.active):
+                self.engine.add(number)
+            self.group.reduce_rows(self.engine.sums, None if self.state.is_whole_tree else step.moves)
+            self.engine.move()

@@ -6,7 +6,7 @@ Adam for stacked splits comes first: each split has its own step count, and one 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -344,6 +344,9 @@ class TorchPartSums(TorchEngine):
         self.part_counts = self.counts.new_zeros(n_parts, *self.counts.shape)
         self.part_likelihoods = self.log_likelihood.new_zeros(n_parts, 2)
         self.number.zero_()
+
+    def run(self, take_steps: Callable[[], None], *, is_local: bool) -> None:
+        take_steps()
 
     def add(self, step: int) -> None:
         update, in_loss, in_counts, *_ = self.steps[step]
