@@ -131,8 +131,8 @@ def by_processes(run: Run, tree: Tree) -> dict[str, Any]:
     X, y = data(run.n, run.p)
     cuts = [run.n * shard // SHARDS for shard in range(SHARDS + 1)]
     first, last = SHARDS * group.rank // group.size, SHARDS * (group.rank + 1) // group.size
-    shards = [samples_of(X[cuts[s] : cuts[s + 1]], y[cuts[s] : cuts[s + 1]]) for s in range(first, last)]
-    rows = ShardedRows(group, shards, first, SHARDS, samples_of(X[:0], y[:0]))
+    own = slice(cuts[first], cuts[last])
+    rows = ShardedRows(group, samples_of(X[own], y[own]), np.array(cuts[first : last + 1]) - cuts[first], first, SHARDS)
     plan, found = Plan(epochs=100, batch_size=run.batch, mass_threshold=1e-3, input_noise=0.3), dict[str, Any]()
     leaves = list(range(tree.structure.n_leaves))
     everything, _ = rows.sides(tree, leaves, None)

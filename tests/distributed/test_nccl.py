@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.distributed import single_process
 from tests.distributed.cases import PLAIN, digest
-from tests.distributed.test_shards import talkative
+from tests.distributed.test_shards import communicating
 
 pytestmark = [
     pytest.mark.gpu,
@@ -16,7 +16,7 @@ pytestmark = [
 ]
 SHORT = {**PLAIN, "split": "oblique", "max_depth": 4, "epochs": 6, "finetune_epochs": 8, "device": "cuda"}
 
-__all__ = ["talkative"]
+__all__ = ["communicating"]
 
 
 @pytest.fixture
@@ -27,14 +27,14 @@ def nccl():
     dist.destroy_process_group()
 
 
-def test_a_group_on_cuda_fits_as_well_as_one_process(nccl, talkative):
+def test_a_group_on_cuda_fits_as_well_as_one_process(nccl, communicating):
     X, y = load_digits(return_X_y=True)
     found = CrispTreeClassifier.from_flat(**SHORT).fit(X, y).score(X, y)
     with single_process():
         assert abs(found - CrispTreeClassifier.from_flat(**SHORT).fit(X, y).score(X, y)) < 0.05
 
 
-def test_a_group_on_cuda_fits_numbers_as_well_as_one_process(nccl, talkative):
+def test_a_group_on_cuda_fits_numbers_as_well_as_one_process(nccl, communicating):
     X, y = load_digits(return_X_y=True)
     numbers = y + 0.1 * X[:, 20]
     found = CrispTreeRegressor.from_flat(**SHORT).fit(X, numbers).score(X, numbers)
@@ -45,7 +45,7 @@ def test_a_group_on_cuda_fits_numbers_as_well_as_one_process(nccl, talkative):
         )
 
 
-def test_a_group_on_cuda_goes_on_from_a_checkpoint(nccl, talkative, tmp_path):
+def test_a_group_on_cuda_goes_on_from_a_checkpoint(nccl, communicating, tmp_path):
     X, y = load_digits(return_X_y=True)
     given = {"checkpoint": tmp_path / "folder", "resume": True}
     first, again = (CrispTreeClassifier.from_flat(**SHORT).fit(X, y, **given) for _ in range(2))

@@ -1,6 +1,6 @@
 """Rows as shards, sums in whole units, and gradients that are added up: without a second process."""
 
-from itertools import pairwise
+import os
 
 import numpy as np
 import pytest
@@ -11,7 +11,11 @@ from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifie
 from crisptree.data.rows import ArrayRows
 from crisptree.distributed import single_process
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.engines.sharded import BatchedGradients, NativeGradients, ShardedGroups
+from crisptree.learning.engines.cuda_engine import kernels
+from crisptree.learning.engines.cuda_part_sums import CudaPartSums
+from crisptree.learning.engines.native_engine import NativePartSums
+from crisptree.learning.engines.sharded import ShardedGroups
+from crisptree.learning.engines.torch_engine import TorchPartSums
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.loop import DivergenceError
 from crisptree.learning.options import EpochSettings, Plan
@@ -26,6 +30,9 @@ from crisptree.tree import Tree
 from tests.distributed.cases import PLAIN, QUICK, digest, fit_case, rows
 
 pytestmark = pytest.mark.usefixtures("group_of_one")
+interpreted = pytest.mark.skipif(
+    kernels is None or os.environ.get("TRITON_INTERPRET") != "1", reason="needs Triton's interpreter"
+)
 
 
 class Crowd(ProcessGroup):
@@ -93,13 +100,8 @@ def sharded_rows(n_shards, dtype=torch.float32):
     x = torch.randn(203, 6, generator=random, dtype=dtype)
     y = (x[:, 0] > 0).long() + (x[:, 1] > 0.5)
     weight = torch.rand(203, generator=random, dtype=dtype) + 0.5
-    cuts = [203 * shard // n_shards for shard in range(n_shards + 1)]
-
-    def samples(low, high):
-        return Samples(ArrayRows(x[low:high]), y[low:high], weight[low:high], Classes(3))
-
-    shards = [samples(*pair) for pair in pairwise(cuts)]
-    return ShardedRows(ProcessGroup(), shards, 0, n_shards, samples(0, 0))
+    cuts = np.array([203 * shard // n_shards for shard in range(n_shards + 1)])
+    return ShardedRows(ProcessGroup(), Samples(ArrayRows(x), y, weight, Classes(3)), cuts, 0, n_shards)
 
 
 def trainee_of(rows, what):
@@ -118,18 +120,20 @@ def trainee_of(rows, what):
 
 @pytest.mark.parametrize("what", ["tree", "stumps"])
 @pytest.mark.parametrize("noise", [0.0, 0.5])
-def test_native_shard_gradients_equal_those_of_torch(what, noise, monkeypatch):
+@pytest.mark.parametrize("other_engine", [NativePartSums, pytest.param(CudaPartSums, marks=interpreted)])
+def test_shard_gradients_of_all_engines_are_equal(other_engine, what, noise, monkeypatch):
     plan = Plan(epochs=10, batch_size=64, l2=0.01, l1=0.001, input_noise=noise, mass_threshold=0.0)
     found = []
-    for backend in (NativeGradients, BatchedGradients):
-        monkeypatch.setattr("crisptree.learning.engines.sharded.gradients_for", lambda *_, backend=backend: backend)
+    for engine in (other_engine, TorchPartSums):
+        monkeypatch.setattr(engine, "supports", staticmethod(lambda *_: True))
+        monkeypatch.setattr("crisptree.learning.engines.sharded.PART_SUMS", (engine,))
         rows = sharded_rows(3, torch.float64)
         trainee = trainee_of(rows, what)
         steps = rows.make_engine(trainee, plan, torch.Generator().manual_seed(0), fresh=False)
         results = [steps.epoch(EpochSettings(1.5 + epoch, 0.05), None) for epoch in range(3)]
         found.append((trainee.splits.parameters["weight"].detach(), results[-1]))
-    (native, one), (torchs, other) = found
-    torch.testing.assert_close(native, torchs, rtol=1e-5, atol=1e-7)
+    (weights, one), (by_torch, other) = found
+    torch.testing.assert_close(weights, by_torch, rtol=1e-5, atol=1e-7)
     torch.testing.assert_close(one.counts, other.counts, rtol=1e-6, atol=1e-8)
     assert one.loss == pytest.approx(other.loss, rel=1e-6)
 
@@ -241,24 +245,24 @@ def test_the_number_of_shards_is_part_of_the_model():
 
 
 @pytest.fixture
-def talkative(monkeypatch):
+def communicating(monkeypatch):
     """A process that asks the group even where it is alone in it."""
     begin = ProcessGroup.__init__
 
     def begun(self, *given, **named):
         begin(self, *given, **named)
-        self.talks = True
+        self.communicates = True
 
     monkeypatch.setattr(ProcessGroup, "__init__", begun)
 
 
-def test_collectives_return_objects_unchanged(talkative, tmp_path):
+def test_collectives_return_objects_unchanged(communicating, tmp_path):
     given = {"checkpoint": tmp_path / "folder", "resume": True}
     spoken = digest(fit_case("weights and early stopping", **given))
     assert digest(fit_case("weights and early stopping", **given)) == spoken
 
 
-def test_a_group_of_one_does_not_communicate(talkative, monkeypatch):
+def test_a_group_of_one_does_not_communicate(communicating, monkeypatch):
     spoken = digest(fit_case("best first, em"))
     monkeypatch.undo()
     assert digest(fit_case("best first, em")) == spoken

@@ -473,6 +473,10 @@ class RowSet:
     y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64]
 
+    def select(self, rows: Any) -> RowSet:
+        """Some of the rows, by numbers, a mask or a slice."""
+        return RowSet(self.X[rows], self.y[rows], self.weight[rows])
+
     def samples(
         self,
         scaling: Scaling,

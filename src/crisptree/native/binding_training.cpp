@@ -190,7 +190,7 @@ class Trainer {
       : source_(source), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
         bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), taps_(taps), correlated_(correlated), varying_(varying), share_(share), zeros_(zeros), signs_(signs), groups_(groups) {
     const size_t n = bias.shape(0), p = source.n_features();
-    pairs_per_row_ = static_cast<double>(n);
+    pairs_per_row_.assign(1, static_cast<double>(n));
     must((!y || y->shape(0) == source.n_rows()) && sample_weight.shape(0) == source.n_rows(), "one label and one weight per row");
     if (y) must_be_aligned(*y);
     for (const auto& matrix : {weight, weight_mean, weight_square}) {
@@ -232,26 +232,25 @@ class Trainer {
   double learning_rate() const { return splits_.learning_rate; }
   void set_learning_rate(double rate) { splits_.learning_rate = rate; }
 
-  // From now on steps add their gradients up, in whole units or in plain numbers, and `move` moves the splits.
-  void collect(std::optional<Array<int64_t, 2>> exact, std::optional<Array<T, 2>> plain, Doubles unit) {
+  // From now on steps add the gradients of the parts of the rows up in whole units, and `move` moves the splits. `found` (n_parts, 2) is
+  // where the log-likelihood and weight of every part are added up.
+  void collect(Array<int64_t, 2> exact, Doubles unit, Array<double, 2> found) {
     const size_t n = bias_.shape(0), p = source_.n_features();
-    must(exact.has_value() != plain.has_value(), "sums are exact or plain");
     must(!source_.rows().are_sparse(), "rows without their zeros move splits at once");
-    if (exact) must(exact->shape(0) == n && exact->shape(1) == p + 2, "sums must be (n_splits, n_features + 2)");
-    if (plain) must(plain->shape(0) == n && plain->shape(1) == p + 2, "sums must be (n_splits, n_features + 2)");
+    must(exact.shape(0) == n && exact.shape(1) == p + 2, "sums must be (n_splits, n_features + 2)");
+    must(found.shape(1) == 2, "two numbers per part");
     must(unit.shape(0) == p + 1, "one unit per weight, and one for the bias");
     for (size_t j = 0; j <= p; ++j) must(unit.data()[j] > 0, "units must be positive");
-    if (exact) must_be_aligned(*exact);
-    if (plain) must_be_aligned(*plain);
-    must_be_aligned(unit);
+    must_be_aligned(exact, unit, found);
     exact_ = exact;
-    plain_ = plain;
     unit_ = unit;
-    splits_.sums = {exact ? exact->data() : nullptr, plain ? plain->data() : nullptr, unit.data()};
+    found_ = found;
+    pairs_per_row_.assign(found.shape(0), static_cast<double>(n));
+    splits_.sums = {exact.data(), unit.data(), static_cast<int64_t>(found.shape(0)), found.data()};
   }
 
   // A batch goes in pieces by how many pairs the last one had; where bits must not hang on what was before, that is forgotten.
-  void forget() { pairs_per_row_ = static_cast<double>(bias_.shape(0)); }
+  void forget() { std::fill(pairs_per_row_.begin(), pairs_per_row_.end(), static_cast<double>(bias_.shape(0))); }
 
   bool move(double steepness) {
     const Turn turn(taken_);
@@ -267,7 +266,7 @@ class Trainer {
     const int64_t n = static_cast<int64_t>(bias_.shape(0)), n_labels = static_cast<int64_t>(tables.shape(1));
     must(n > 0 && n_labels > 0 && n_labels % n == 0, "there must be stumps, all with the same classes");
     must_be_aligned(tables, counts);
-    must(tables.shape(0) == 2 && counts.shape(0) == 2 && counts.shape(1) == tables.shape(1), "tables must be (2, n_labels)");
+    must(tables.shape(0) == 2 && counts.shape(0) == 2 * n_parts() && counts.shape(1) == tables.shape(1), "tables must be (2, n_labels)");
     check(before_weight, before_bias, before_squares);
     const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, n, n_labels / n);
     const ClassStumps<T> leaves = {rows.y, tables.data(), n, n_labels / n};
@@ -284,7 +283,7 @@ class Trainer {
     must_be_aligned(y, forms, counts);
     must(n > 0 && n_outputs > 0 && y.shape(0) == source_.n_rows(), "there must be stumps, and numbers for every row");
     must(forms.shape(0) == 2 && static_cast<int64_t>(forms.shape(1)) == n && static_cast<int64_t>(forms.shape(2)) == width, "forms must be (2, n_stumps, n)");
-    must(counts.shape(0) == 2 && static_cast<int64_t>(counts.shape(1)) == n * width, "counts must be (2, n_stumps · n)");
+    must(counts.shape(0) == 2 * n_parts() && static_cast<int64_t>(counts.shape(1)) == n * width, "counts must be (2, n_stumps · n)");
     check(before_weight, before_bias, before_squares);
     const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, n, std::nullopt);
     const GaussianStumps leaves = {y.data(), forms.data(), n, n_outputs};
@@ -299,7 +298,7 @@ class Trainer {
     const Turn turn(taken_);
     const int64_t n = static_cast<int64_t>(bias_.shape(0)), n_classes = static_cast<int64_t>(best.shape(1));
     must(n > 0 && static_cast<int64_t>(best.shape(0)) == 2 * n + 1, "best must have a row per node");
-    must(static_cast<int64_t>(counts.shape(0)) == n + 1 && best.shape(1) == counts.shape(1), "counts must be (n_leaves, n_classes)");
+    must(counts.shape(0) == (bias_.shape(0) + 1) * n_parts() && best.shape(1) == counts.shape(1), "counts must be (n_leaves, n_classes)");
     must_be_aligned(best, counts);
     check(before_weight, before_bias, before_squares);
     const Tree<T> problem = shape(left, right, mass_threshold);
@@ -320,16 +319,18 @@ class Trainer {
     must_be_aligned(y, bins, forms, best, highest, counts);
     must(n > 0 && n_outputs > 0 && y.shape(0) == source_.n_rows() && bins.shape(0) == y.shape(0) && bins.shape(1) == y.shape(1), "numbers and bins for every row");
     must(forms.shape(0) == width && static_cast<int64_t>(forms.shape(1)) == n + 1, "forms must be (n, n_leaves)");
-    must(static_cast<int64_t>(counts.shape(0)) == n + 1 && counts.shape(1) == width, "counts must be (n_leaves, n)");
+    must(counts.shape(0) == (bias_.shape(0) + 1) * n_parts() && counts.shape(1) == width, "counts must be (n_leaves, n)");
     must(best.shape(0) == y.shape(1) && n_bins > 0 && static_cast<int64_t>(best.shape(2)) == 2 * n + 1, "best must be (n_outputs, n_bins, n_nodes)");
     must(highest.shape(0) == y.shape(1) && highest.shape(1) == best.shape(1), "highest must be (n_outputs, n_bins)");
     check(before_weight, before_bias, before_squares);
     const Tree<T> problem = shape(left, right, mass_threshold);
     const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, 1, std::nullopt);
-    for (int64_t place = begin.data()[0]; place < end.data()[0]; ++place) {
-      for (int64_t k = 0; k < n_outputs; ++k) {
-        const int32_t bin = bins.data()[order.data()[place] * n_outputs + k];
-        must(bin >= 0 && bin < n_bins, "a number must be in a bin");
+    for (int64_t range = 0; range < rows.n_active; ++range) {
+      for (int64_t place = rows.begin[range]; place < rows.end[range]; ++place) {
+        for (int64_t k = 0; k < n_outputs; ++k) {
+          const int32_t bin = bins.data()[order.data()[place] * n_outputs + k];
+          must(bin >= 0 && bin < n_bins, "a number must be in a bin");
+        }
       }
     }
     const GaussianLeaves leaves = {y.data(), bins.data(), forms.data(), best.data(), highest.data(), n, n_outputs, n_bins};
@@ -366,6 +367,8 @@ class Trainer {
   }
 
  private:
+  size_t n_parts() const { return static_cast<size_t>(splits_.sums.n_parts); }
+
   void check(const Array<const T, 2>& weight, const Array<const T, 1>& bias, const Doubles& squares) const {
     must(squares.shape(0) == bias_.shape(0), "one squared norm per split");
     must(weight.shape(0) == bias_.shape(0) && weight.shape(1) == source_.n_features() && bias.shape(0) == bias_.shape(0),
@@ -378,7 +381,7 @@ class Trainer {
     must(left.shape(0) == bias_.shape(0) && right.shape(0) == bias_.shape(0), "one child on each side of a split");
     must_be_aligned(left, right);
     must_be_tree(left.data(), right.data(), n);
-    return {left.data(), right.data(), n, mass_threshold, &pairs_per_row_, &desks_};
+    return {left.data(), right.data(), n, mass_threshold, pairs_per_row_.data(), &desks_};
   }
 
   Batch<T> batch(const Numbers<1>& order, const Numbers<1>& active, const Numbers<1>& begin, const Numbers<1>& end,
@@ -389,7 +392,7 @@ class Trainer {
          "one range and two factors per active group");
     must_be_aligned(order, active, begin, end, in_loss, in_counts);
     for (size_t a = 0; a < n; ++a) {
-      must(active.data()[a] >= 0 && active.data()[a] < n_groups, "an active group must exist");
+      must(active.data()[a] >= 0 && active.data()[a] / static_cast<int64_t>(n_parts()) < n_groups, "an active group must exist");
       must(a == 0 || active.data()[a - 1] < active.data()[a], "active groups must be in order, each once");
       must(begin.data()[a] >= 0 && begin.data()[a] < end.data()[a] && end.data()[a] <= static_cast<int64_t>(order.shape(0)),
            "a range must lie inside the order and hold a row");
@@ -418,14 +421,14 @@ class Trainer {
   std::optional<Array<const bool, 2>> zeros_;
   std::optional<Array<const int8_t, 1>> signs_;
   Numbers<2> groups_;
-  std::optional<Array<int64_t, 2>> exact_;
-  std::optional<Array<T, 2>> plain_;
+  Array<int64_t, 2> exact_;
+  Array<double, 2> found_;
   Doubles unit_;
   mutable Shelf<T> shelf_;
   Splits<T> splits_;
   std::unique_ptr<Pool> pool_;
   std::atomic<bool> taken_{false};
-  double pairs_per_row_;
+  std::vector<double> pairs_per_row_;
   std::vector<T> desks_;
 };
 
@@ -669,7 +672,7 @@ void bind(nb::module_& m, const char* rows, const char* trainer, const char* tre
       .def("gaussian_stumps", &Trainer<T>::gaussian_stumps)
       .def("gaussian_tree", &Trainer<T>::gaussian_tree)
       .def("bound", &Trainer<T>::bound)
-      .def("collect", &Trainer<T>::collect, nb::arg().none(), nb::arg().none(), nb::arg())
+      .def("collect", &Trainer<T>::collect)
       .def("forget", &Trainer<T>::forget)
       .def("move", &Trainer<T>::move);
   m.def("minimize", &minimize<T>);

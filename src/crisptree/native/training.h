@@ -91,8 +91,8 @@ class Shelf {
   std::vector<std::unique_ptr<Touched<T>>> free_;
 };
 
-// The rows of one step: the places begin[a] … end[a] of `order` belong to the group active[a]. A row's sample weight is
-// multiplied by in_loss[a] in the loss and by in_counts[a] in the leaf counts.
+// The rows of one step: the places begin[a] … end[a] of `order` belong to the group active[a], or where the rows have parts to active[a] / n_parts and
+// to the part active[a] % n_parts. A row's sample weight is multiplied by in_loss[a] in the loss and by in_counts[a] in the leaf counts.
 template <class T>
 struct Batch {
   Rows<T> rows;
@@ -106,14 +106,19 @@ struct Batch {
 };
 
 // Where gradients of several parts of the rows are added up before the splits move, (n_splits, n_features + 2): those of weights and bias, and how many
-// parts had rows at the split. `exact` counts whole units, whose sum no order changes; `plain` are numbers. Neither: splits move at once.
-template <class T>
+// parts had rows at the split, in whole units, whose sum no order changes. Without `exact` splits move at once and all rows are one part.
 struct Sums {
   int64_t* exact = nullptr;
-  T* plain = nullptr;
   const double* unit = nullptr;  // (n_features + 1), a power of two each, for γ in [1, 2)
+  int64_t n_parts = 1;
+  double* found = nullptr;  // (n_parts, 2): the log-likelihood and weight of every part's rows
 
-  bool are_there() const { return exact != nullptr || plain != nullptr; }
+  bool are_there() const { return exact != nullptr; }
+  void add(int64_t part, double log_likelihood, double weight) const {
+    if (found == nullptr) return;
+    found[2 * part] += log_likelihood;
+    found[2 * part + 1] += weight;
+  }
 };
 
 // Hyperplanes with their Adam state, changed in place.
@@ -135,7 +140,7 @@ struct Splits {
   const int8_t* signs;  // of every feature: +1 or −1 where its weights may have that sign only; null where all are free
   const int64_t* groups;  // first feature and the one after the last of those that l1 shrinks by their common norm, in order
   int64_t n_groups;
-  Sums<T> sums;
+  Sums sums;
 };
 
 // γ of a split under noise on its inputs: γ / √(1 + (π/8) γ² σ² ‖β‖²); γ itself without any.
@@ -191,7 +196,7 @@ struct Tree {
   const int32_t *left, *right;
   int64_t n_splits;
   double mass_threshold;
-  double* pairs_per_row;  // that the last rows had; a guess at first
+  double* pairs_per_row;  // (n_parts), that the last rows of each had; a guess at first
   std::vector<T>* desks;  // for the windows of a piece of a batch; kept from step to step
 };
 
@@ -220,7 +225,7 @@ struct Result {
 
 template <class T>
 struct TrainingKernel {
-  // `counts` are what rows leave behind: (2, n_groups · n_statistics), or (n_leaves, n_statistics).
+  // `counts` are what the rows of each part leave behind: (n_parts, 2, n_groups · n_statistics), or (n_parts, n_leaves, n_statistics).
   template <class Leaves>
   using StumpStep = Result (*)(const Batch<T>&, const Before<T>&, const Splits<T>&, const Leaves&, double* counts, double steepness, Pool& pool);
   template <class Leaves>

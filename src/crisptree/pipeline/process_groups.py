@@ -19,7 +19,7 @@ from crisptree.encoding.containers import materialize
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.base import keep_shared_checkpoints
 from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.learning.sources.shards import FeatureStatistics, ShardedTask, Shards, joined
+from crisptree.learning.sources.shards import FeatureStatistics, ShardedTask, Shards, concatenate
 from crisptree.pipeline.monitoring import Checkpoints, describe_value, digest
 from crisptree.pipeline.trees import TrainedRows, TrainingDataset, fit_rows
 from crisptree.pipeline.validation import (
@@ -59,12 +59,12 @@ def fit_process_group(
     """Train one tree on the rows (X, y, sample_weight) of all processes; set the input schema of the estimator."""
     parameters = estimator.training_parameters()
     group = ProcessGroup()
-    group.agreed(lambda: _check(estimator, parameters, n_shards))
+    group.run_on_all(lambda: _check(estimator, parameters, n_shards))
     _check_same(group, {**{name: describe_value(value) for name, value in parameters.items()}, "shards": n_shards})
     # Processes of one machine share its cores.
     parameters["n_jobs"] = n_threads(parameters["n_jobs"], int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     seed = group.from_first(lambda: draw_seed(parameters["random_state"]))
-    local = group.agreed(lambda: _check_local_rows(estimator, *rows))
+    local = group.run_on_all(lambda: _check_local_rows(estimator, *rows))
     names, image_shape = _agree_on_columns(group, local)
     # A process may have no rows to learn the schema from.
     schema = replace(estimator.input_schema, n_features=local.X.shape[1], image_shape=image_shape)
@@ -128,7 +128,7 @@ class ShardDataset(TrainingDataset):
         )
 
     def split_off(self, fraction: float, seed: int) -> tuple[Self, Shards]:
-        rest, held_out = self.shards.divided(fraction, seed)
+        rest, held_out = self.shards.split_off(fraction, seed)
         return replace(self, shards=rest), held_out
 
     def make_selection_task(self, task: TrainingTask, held_out: Shards | None, seed: int) -> TrainingTask | None:
@@ -195,17 +195,14 @@ def _encode(
 ) -> tuple[TargetEncoding, Shards]:
     """Learn the encoding of the y of all processes; return it with the shards of this process, y encoded."""
     summaries = group.gather(kind.summarize(local.y))
-    encoding = group.agreed(lambda: kind.merge(summaries))
+    encoding = group.run_on_all(lambda: kind.merge(summaries))
     shards = Shards.of(RowSet(local.X, encoding.to_numeric(local.y), local.weight), group, n_shards)
     encoding = encoding.reduce(shards.parts, group, parameters)
-    parts = []
-    for part in shards.parts:
-        y, weight = encoding.encode(part.y, part.weight)
-        kept = slice(None) if (weight > 0).all() else weight > 0
-        parts.append(RowSet(part.X[kept], y[kept], weight[kept]))
-    if not group.total([float(len(part.y)) for part in parts]):
+    y, weight = encoding.encode(shards.rows.y, shards.rows.weight)
+    shards = replace(shards, rows=RowSet(shards.rows.X, y, weight)).select(weight > 0)
+    if not group.total([float(len(shards.rows.y))]):
         raise ValueError("the weights must leave at least one row with a positive weight; got only zeros.")
-    return encoding, Shards(parts, shards.first, shards.n_shards)
+    return encoding, shards
 
 
 def _agree_on_columns(group: ProcessGroup, local: LocalRows) -> tuple[npt.NDArray[Any] | None, tuple[int, ...] | None]:
@@ -238,7 +235,7 @@ def _share_validation(
             return RowSet(local.X[:0], encoding.make_empty(), np.zeros(0))
         return check_validation(estimator, validation, encoding)
 
-    part = group.agreed(own)
+    part = group.run_on_all(own)
     if not group.total([float(len(part.y))]):
         raise ValueError("`validation` must have rows in some process; all are without.")
     return Shards.of(part, group, n_shards)
@@ -246,14 +243,14 @@ def _share_validation(
 
 def _sample_on_first(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> RowSet | None:
     """Sample rows of all shards on rank 0; None on other ranks."""
-    parts = group.gather_first(shards.drawn(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
-    return None if parts is None else joined([part for part in parts if part is not None])
+    parts = group.gather_first(shards.sample(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
+    return None if parts is None else concatenate([part for part in parts if part is not None])
 
 
 def _sample_everywhere(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> RowSet:
     """Sample rows of all shards, the same on every rank."""
-    parts = group.gather(shards.drawn(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
-    return joined([part for part in parts if part is not None])
+    parts = group.gather(shards.sample(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
+    return concatenate([part for part in parts if part is not None])
 
 
 def _fingerprint(

@@ -1,4 +1,4 @@
-"""The processes that fit a tree together: sums that no order changes, and errors that all of them hear of."""
+"""A process group: deterministic reduction, gather, broadcast and exchange, and errors that reach all processes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from crisptree.distributed import ProcessGroupError
 Doubles = npt.NDArray[np.float64]
 Result = TypeVar("Result")
 
-DIGITS = 50
-"""Bits of the largest part of a sum; up to 4096 of them fit into 63."""
+SUM_BITS = 50
+"""Bits of the largest part of a sum; the sum of up to 4096 parts fits into 63."""
 
 
 class ProcessGroup:
-    """The processes of a group, seen from one of them; None is torch's default group."""
+    """One process's handle of a process group of torch; None is the default group."""
 
     def __init__(self, group: Any = None) -> None:
         self.group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
-        self.talks = self.size > 1  # one process has nobody to ask
+        self.communicates = self.size > 1
         has_cpu = "cpu:" in str(dist.get_backend_config(group))
         self.device = torch.device("cpu") if has_cpu else torch.device("cuda", torch.cuda.current_device())
 
@@ -37,18 +37,18 @@ class ProcessGroup:
         return self.rank == 0
 
     def reduce(self, values: Tensor, how: Any = dist.ReduceOp.SUM) -> None:
-        """The sum (or what else) of all processes' values, in the place of this one's."""
-        if not self.talks:
+        """All-reduce values in place, by default to their sum."""
+        if not self.communicates:
             return
-        with _telling():
+        with _report_failures():
             there = values if values.is_cuda else values.to(self.device)
             dist.all_reduce(there, how, group=self.group)
             if there is not values:
                 values.copy_(there)
 
     def reduce_rows(self, values: Tensor, index: Tensor | None) -> None:
-        """The same for some rows of a matrix, or for all."""
-        if not self.talks:
+        """All-reduce some rows of a matrix, or all, in place."""
+        if not self.communicates:
             return
         if index is None:
             self.reduce(values)
@@ -58,10 +58,10 @@ class ProcessGroup:
         values[index] = some
 
     def total(self, parts: Sequence[Any], shape: tuple[int, ...] = ()) -> Doubles:
-        """The sum of arrays of some shape over the shards of all processes; ``parts`` are those of this one's.
+        """Return the sum of arrays over the shards of all processes; ``parts`` are those of this process.
 
-        The largest part that any shard has, number by number, says what the unit is: 2⁻⁵⁰ of it. In units the parts are
-        whole numbers, and their sum is the same in any order. Where a part is not finite the sum is no number.
+        Element by element the unit is 2⁻⁵⁰ of the largest absolute value in any shard. In units the parts are
+        integers, whose sum is the same in any order. Where a part is not finite the sum is NaN.
         """
         own = np.zeros((len(parts), *shape))
         for place, part in enumerate(parts):
@@ -71,37 +71,37 @@ class ProcessGroup:
         self.reduce(torch.from_numpy(largest.reshape(-1)), dist.ReduceOp.MAX)
         is_good = np.isfinite(largest)
         _, exponent = np.frexp(np.where(is_good, largest, 0.0))
-        unit = np.ldexp(1.0, np.maximum(exponent - DIGITS, -1000))
+        unit = np.ldexp(1.0, np.maximum(exponent - SUM_BITS, -1000))
         whole = np.asarray(np.rint(np.where(is_good, own, 0.0) / unit).astype(np.int64).sum(axis=0))
         self.reduce(torch.from_numpy(whole.reshape(-1)))
         return np.where(is_good, whole * unit, np.nan)
 
     def maximum(self, values: Doubles) -> Doubles:
-        """The largest of all processes, number by number."""
+        """Return the element-wise maximum over all processes."""
         found = np.array(values, dtype=np.float64)
         self.reduce(torch.from_numpy(found.reshape(-1)), dist.ReduceOp.MAX)
         return found
 
     def gather(self, mine: Any) -> list[Any]:
-        """What every process has, in their order."""
-        if not self.talks:
+        """Return the objects of all processes, by rank."""
+        if not self.communicates:
             return [mine]
         found: list[Any] = [None] * self.size
-        with _telling(), self._on_device():
+        with _report_failures(), self._on_device():
             dist.all_gather_object(found, mine, group=self.group)
         return found
 
     def gather_first(self, mine: Any) -> list[Any] | None:
-        """What every process has, for the first one alone."""
-        if not self.talks:
+        """Return the objects of all processes on rank 0, None on others."""
+        if not self.communicates:
             return [mine]
         found: list[Any] | None = [None] * self.size if self.is_first else None
-        with _telling(), self._on_device():
+        with _report_failures(), self._on_device():
             dist.gather_object(mine, found, dst=0, group=self.group)
         return found
 
-    def agreed(self, function: Callable[[], Result]) -> Result:
-        """What a function gives here; where it fails in any process, all of them raise the error of the first such."""
+    def run_on_all(self, function: Callable[[], Result]) -> Result:
+        """Call a function on every rank; if it fails on any, raise the error of the lowest such rank on all."""
         result, error = _tried(function)
         for rank, other in enumerate(self.gather(error)):
             if other is not None:
@@ -109,29 +109,29 @@ class ProcessGroup:
         return result  # type: ignore[return-value]
 
     def from_first(self, function: Callable[[], Result]) -> Result:
-        """What a function gives in the first process, for all; its error too."""
+        """Call a function on rank 0; return its result, or raise its error, on all ranks."""
         found: list[Any] = [_tried(function) if self.is_first else None]
-        if self.talks:
-            with _telling(), self._on_device():
+        if self.communicates:
+            with _report_failures(), self._on_device():
                 dist.broadcast_object_list(found, src=0, group=self.group)
         result, error = found[0]
         if error is not None:
             _raise(error, 0)
         return result
 
-    def exchange(self, values: npt.NDArray[Any], to: Sequence[int], come: Sequence[int]) -> npt.NDArray[Any]:
-        """Rows given away and got: the first ``to[0]`` go to process 0, and so on; ``come`` says how many come."""
+    def exchange(self, values: npt.NDArray[Any], send: Sequence[int], receive: Sequence[int]) -> npt.NDArray[Any]:
+        """Exchange rows: the first ``send[0]`` go to rank 0, and so on; ``receive`` are the numbers that come."""
         width = int(np.prod(values.shape[1:], dtype=np.int64)) * values.itemsize
         flat = torch.from_numpy(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
-        got = torch.empty(sum(come) * width, dtype=torch.uint8, device=self.device)
-        sizes = [n * width for n in come], [n * width for n in to]
-        with _telling():
+        got = torch.empty(sum(receive) * width, dtype=torch.uint8, device=self.device)
+        sizes = [n * width for n in receive], [n * width for n in send]
+        with _report_failures():
             dist.all_to_all_single(got, flat.to(self.device), *sizes, group=self.group)
         return got.cpu().numpy().view(values.dtype).reshape(-1, *values.shape[1:])
 
     @contextmanager
     def _on_device(self) -> Iterator[None]:
-        """Objects travel by way of the current device, which is the group's."""
+        """Make the group's device the current one, through which torch sends objects."""
         if self.device.type == "cuda":
             with torch.cuda.device(self.device):
                 yield
@@ -140,8 +140,8 @@ class ProcessGroup:
 
 
 @contextmanager
-def _telling() -> Iterator[None]:
-    """Raise errors of communication as such."""
+def _report_failures() -> Iterator[None]:
+    """Raise a ``ProcessGroupError`` for errors of communication."""
     try:
         yield
     except RuntimeError as error:
@@ -161,7 +161,7 @@ def _tried(function: Callable[[], Result]) -> tuple[Result | None, Exception | N
 
 
 def _sendable(error: Exception) -> Exception:
-    """The error as other processes can get it."""
+    """Return the error, or a copy that can be pickled."""
     try:
         again = pickle.loads(pickle.dumps(error))
     except Exception:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -160,6 +161,7 @@ def array_of(tensor: Tensor) -> np.ndarray[Any, Any]:
 
 
 Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 class DivergenceError(ValueError):
@@ -247,6 +249,74 @@ class SampleEngine(Engine, Protocol):
     @staticmethod
     def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
         """Whether it knows these splits, rows and this target, and runs here."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Consecutive parts of the rows whose gradients are added up in integer units, which no order changes.
+
+    ``cuts`` (n_parts + 1,) are row numbers, ``units`` (n_features + 1,) those of weights and bias for γ from 1 to 2.
+    ``n_shards`` is the number of parts of all processes.
+    """
+
+    cuts: Integers
+    units: Doubles
+    n_shards: int
+
+    def __len__(self) -> int:
+        return len(self.cuts) - 1
+
+
+class PartStep(NamedTuple):
+    """One step: ranges of rows whose ``active`` number is group · n_parts + part, and their weights in loss and counts.
+
+    ``moves`` are the groups that take it in any process, None for all; ``longest`` is the largest number of rows that
+    any part of any process has of a group.
+    """
+
+    update: Update
+    in_loss: Doubles
+    in_counts: Doubles
+    moves: Tensor | None
+    longest: int
+
+
+class PartSums(Protocol):
+    """Steps whose gradients are kept apart by parts of the rows until ``move``, for sums over several processes.
+
+    ``sums`` (n_splits, n_features + 2) are gradients of weights and bias in units, and how often a split was reached.
+    """
+
+    sums: Tensor
+
+    def __init__(
+        self, state: Any, samples: Samples, plan: Plan, parts: Parts, steps: list[PartStep], *, fresh: bool
+    ) -> None: ...
+
+    @staticmethod
+    def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
+        """Whether it knows these splits, rows and this target, and runs here."""
+
+    def optimizer_state(self) -> dict[str, Tensor]:
+        """State of the optimiser from one epoch to the next."""
+
+    def begin_parts(self, settings: EpochSettings, order: Tensor) -> None:
+        """Begin an epoch."""
+
+    def run(self, take_steps: Callable[[], None], *, is_local: bool) -> None:
+        """Take all steps of an epoch; a local function communicates with no other process, and may be recorded."""
+
+    def add(self, step: int) -> None:
+        """Add the gradients of the rows of a step to ``sums``."""
+
+    def move(self) -> None:
+        """Move the splits by ``sums``, and set these to zero."""
+
+    def is_in_bounds(self) -> bool:
+        """Whether all gradients of the epoch were numbers within bounds."""
+
+    def part_results(self) -> tuple[Any, Any]:
+        """Return leaf statistics, and log-likelihood and weight, of every part.  (n_parts, …), (n_parts, 2)"""
 
 
 class LossWeights:

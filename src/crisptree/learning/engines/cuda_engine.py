@@ -11,7 +11,7 @@ import math
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
@@ -24,7 +24,13 @@ from crisptree.data.rows import ArrayRows
 from crisptree.equations.annealing import SLOPE
 from crisptree.equations.leaves import LOG_TWO_PI
 from crisptree.exceptions import CrispTreeWarning
-from crisptree.learning.engines.base import EpochResult, LossWeights, TrainState, penalty_shares
+from crisptree.learning.engines.base import (
+    EpochResult,
+    LossWeights,
+    PartStep,
+    TrainState,
+    penalty_shares,
+)
 from crisptree.learning.engines.cuda_graphs import launching, on_device, recorded
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
@@ -95,7 +101,11 @@ class CudaWorkspace(ABC):
     bias_gradient: Tensor
     log_likelihood: Tensor
 
-    def __init__(self, state: TrainState, samples: Samples, plan: Plan, fresh: bool) -> None:
+    n_parts = 1
+
+    def __init__(
+        self, state: TrainState, samples: Samples, plan: Plan, fresh: bool, steps: Sequence[PartStep] | None = None
+    ) -> None:
         self.samples, self.plan, self.fresh = samples, plan, fresh
         self.device, self.dtype = samples.device, samples.rows.dtype
         weight, bias = (state.splits.parameters[name].detach() for name in ("weight", "bias"))
@@ -110,14 +120,14 @@ class CudaWorkspace(ABC):
         self.adam = [torch.zeros_like(part) for part in (weight, weight, bias, bias)]
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
         self.moving = torch.ones_like(self.steps)
-        n_taken = int(state.groups.taken(plan).sum())
+        n_taken = int(state.groups.taken(plan).sum()) if steps is None else len(samples)
         self.leaves = LEAVES[type(samples.target)](state, samples)
         y = self.leaves.y
         self.rows: Tensor
         self.reads_in_place = isinstance(samples.rows, ArrayRows)
         if isinstance(samples.rows, ArrayRows):
             self.rows, self.y, self.row_weights = samples.rows.values, y, samples.weight
-            self.order = state.groups.rows.new_empty(n_taken)
+            self.order = self.empty(n_taken, dtype=torch.long)
         else:  # the kernels read an array: the rows of an epoch are copied, in its order
             self.rows = self.empty(n_taken, self.n_features)
             self.y, self.row_weights = y.new_empty(n_taken, *y.shape[1:]), samples.weight.new_empty(n_taken)
@@ -140,9 +150,13 @@ class CudaWorkspace(ABC):
         self.found = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.leaf_tables = torch.empty_like(state.leaves)
         self.tables = torch.empty_like(self.leaves.tables(state.leaves))
-        loss_weights = LossWeights(samples, state.groups, plan)
-        self.schedule = [(update, *loss_weights(update)) for update in state.groups.schedule(plan)]
+        if steps is None:
+            loss_weights = LossWeights(samples, state.groups, plan)
+            self.schedule = [(update, *loss_weights(update)) for update in state.groups.schedule(plan)]
+        else:
+            self.schedule = [step[:3] for step in steps]
         self.zeros = state.zeros
+        self.every_split = self.numbers(np.arange(self.n_splits + 1))
         self.blocks = -(-self.n_features // kernels.FEATURES_AT_ONCE)
 
     def begin(self, settings: EpochSettings, order: Tensor, leaves: Tensor) -> None:
@@ -230,8 +244,10 @@ class CudaWorkspace(ABC):
 class StumpWorkspace(CudaWorkspace):
     """A task is a few rows of one stump; the tasks of a step run side by side."""
 
-    def __init__(self, state: TrainState, samples: Samples, plan: Plan, fresh: bool) -> None:
-        super().__init__(state, samples, plan, fresh)
+    def __init__(
+        self, state: TrainState, samples: Samples, plan: Plan, fresh: bool, steps: Sequence[PartStep] | None = None
+    ) -> None:
+        super().__init__(state, samples, plan, fresh, steps)
         groups, begins, rows, firsts, in_loss, in_counts, self.layout, slots = [], [], [], [], [], [], [], []
         n_tasks = n_active = 0
         for update, loss, share in self.schedule:
@@ -248,9 +264,10 @@ class StumpWorkspace(CudaWorkspace):
             # of each step: its first task, how many tasks and groups it has, where its groups and slots are listed
             self.layout.append((n_tasks, len(groups[-1]), len(number), n_active, n_active + len(slots) - 1))
             n_tasks, n_active = n_tasks + len(groups[-1]), n_active + len(number)
-        group = np.concatenate(groups)
+        cell = np.concatenate(groups)
+        self.task_part = cell % self.n_parts
         self.tasks = (
-            self.numbers(group),
+            self.numbers(cell // self.n_parts),
             self.numbers(np.concatenate(begins)),
             self.numbers(np.concatenate(rows)),
             self.numbers(np.concatenate(firsts), torch.int32),
@@ -259,10 +276,12 @@ class StumpWorkspace(CudaWorkspace):
         )
         self.active = self.numbers(np.concatenate([update.active for update, *_ in self.schedule]))
         self.slots = self.numbers(np.concatenate(slots))
-        self.by_group = self.numbers(np.argsort(group, kind="stable"))
-        self.group_start = self.numbers(np.append(0, np.cumsum(np.bincount(group, minlength=self.n_splits))))
+        self.by_cell = self.numbers(np.argsort(cell, kind="stable"))
+        sizes = np.bincount(cell, minlength=self.n_splits * self.n_parts)
+        self.cell_start = self.numbers(np.append(0, np.cumsum(sizes)))
         most = max(number for _, number, *_ in self.layout)
-        self.gradient, self.bias_gradient = self.empty(most, self.n_features), self.empty(most)
+        self.task_gradient, self.task_bias_gradient = self.empty(most, self.n_features), self.empty(most)
+        self.gradient, self.bias_gradient = self.task_gradient, self.task_bias_gradient
         self.task_counts = self.empty(n_tasks, 2, self.width)
         self.log_likelihood = self.empty(n_tasks)
         self.n_launches = 4 * len(self.layout)
@@ -270,47 +289,55 @@ class StumpWorkspace(CudaWorkspace):
 
     def launch(self) -> None:
         self.remember()
-        n_cells = self.n_splits * self.width
         for first_task, n_tasks, n_active, first_active, first_slot in self.layout:
             self.damp(self.steepness)
-            kernels.stump_tasks[(n_tasks,)](
-                self.rows,
-                self.y,
-                self.row_weights,
-                self.order,
-                self.weight,
-                self.bias,
-                self.before_weight,
-                self.before_bias,
-                self.tables,
-                self.steepness,
-                self.steepness if self.fresh else self.before_steepness,
-                *self.tasks,
-                self.steps,
-                self.gradient,
-                self.bias_gradient,
-                self.task_counts,
-                self.log_likelihood,
-                first_task,
-                self.n_features,
-                self.width,
-                n_cells,
-                OUTPUTS=self.leaves.n_outputs,
-                WIDTH=self.block,
-                ROWS=kernels.ROWS_PER_TASK,
-                FEATURES=self.row_block,
-                num_warps=8,
-            )
+            self.launch_tasks(first_task, n_tasks)
             self.move(n_active, self.active, self.slots, first_active, first_slot, kernels.TASKS_AT_ONCE)
             if self.zeros is not None:
                 self.weight.masked_fill_(self.zeros, 0.0)
-        kernels.stump_counts[(self.n_splits, 2)](
+        self.launch_counts(self.counts)
+
+    def launch_tasks(self, first_task: int, n_tasks: int) -> None:
+        """Gradients, leaf counts and log-likelihoods of the tasks of a step."""
+        kernels.stump_tasks[(n_tasks,)](
+            self.rows,
+            self.y,
+            self.row_weights,
+            self.order,
+            self.weight,
+            self.bias,
+            self.before_weight,
+            self.before_bias,
+            self.tables,
+            self.steepness,
+            self.steepness if self.fresh else self.before_steepness,
+            *self.tasks,
+            self.steps,
+            self.task_gradient,
+            self.task_bias_gradient,
             self.task_counts,
-            self.by_group,
-            self.group_start,
-            self.counts,
+            self.log_likelihood,
+            first_task,
+            self.n_features,
             self.width,
-            n_cells,
+            self.n_splits * self.width,
+            OUTPUTS=self.leaves.n_outputs,
+            WIDTH=self.block,
+            ROWS=kernels.ROWS_PER_TASK,
+            FEATURES=self.row_block,
+            num_warps=8,
+        )
+
+    def launch_counts(self, counts: Tensor) -> None:
+        """Leaf counts of the epoch.  (2, n_splits · n_parts · width)"""
+        n_cells = self.n_splits * self.n_parts
+        kernels.stump_counts[(n_cells, 2)](
+            self.task_counts,
+            self.by_cell,
+            self.cell_start,
+            counts,
+            self.width,
+            n_cells * self.width,
             WIDTH=self.block,
             TASKS=kernels.TASKS_AT_ONCE,
         )
@@ -319,8 +346,10 @@ class StumpWorkspace(CudaWorkspace):
 class TreeWorkspace(CudaWorkspace):
     """Products with all splits by the device's own library; one kernel routes the rows through the tree."""
 
-    def __init__(self, state: TrainState, samples: Samples, plan: Plan, fresh: bool) -> None:
-        super().__init__(state, samples, plan, fresh)
+    def __init__(
+        self, state: TrainState, samples: Samples, plan: Plan, fresh: bool, steps: Sequence[PartStep] | None = None
+    ) -> None:
+        super().__init__(state, samples, plan, fresh, steps)
         structure = state.structure
         self.n_leaves = structure.n_leaves
         self.level_start = self.numbers(np.cumsum([0, *(len(level) for level in structure.levels)]), torch.int32)
@@ -330,19 +359,25 @@ class TreeWorkspace(CudaWorkspace):
             self.numbers(nodes, torch.int64) for nodes in (structure.left_nodes, structure.right_nodes)
         )
         self.in_loss, self.in_counts = (
-            self.numbers(np.concatenate([line[place] for line in self.schedule]), self.dtype) for place in (1, 2)
+            self.numbers([line[0] if len(line) else 0.0 for line in lines], self.dtype)
+            for lines in ([step[1] for step in self.schedule], [step[2] for step in self.schedule])
         )
-        longest = max(int(update.lengths[0]) for update, *_ in self.schedule)
-        self.piece = max(1, min(longest, VALUES_AT_ONCE // max(self.n_features, 2 * self.n_splits + 1, self.width)))
-        self.x = self.empty(self.piece, self.n_features)
-        self.scores = self.empty(self.piece, len(self.both_weights) * self.n_splits)
-        self.nodes = self.empty(self.piece, self.n_splits + self.n_leaves)
-        self.residual = self.empty(self.piece, self.n_splits)
-        self.adds = self.empty(self.piece, self.width)
         self.gradient, self.bias_gradient = torch.empty_like(self.weight), torch.empty_like(self.bias)
-        self.log_likelihood = self.empty(len(self.order))
-        self.every_split = self.numbers(np.arange(self.n_splits + 1))
-        self.n_launches = 14 * len(list(self._pieces()))
+        self.most_rows = max(1, VALUES_AT_ONCE // max(self.n_features, 2 * self.n_splits + 1, self.width))
+        if steps is None:
+            longest = max(int(update.lengths[0]) for update, *_ in self.schedule)
+            self.allocate(min(longest, self.most_rows), len(self.order))
+            self.n_launches = 14 * len(list(self._pieces()))
+
+    def allocate(self, piece: int, n_positions: int) -> None:
+        """Memory for pieces of so many rows, and for so many positions of an epoch."""
+        self.piece = piece
+        self.x = self.empty(piece, self.n_features)
+        self.scores = self.empty(piece, len(self.both_weights) * self.n_splits)
+        self.nodes = self.empty(piece, self.n_splits + self.n_leaves)
+        self.residual = self.empty(piece, self.n_splits)
+        self.adds = self.empty(piece, self.width)
+        self.log_likelihood = self.empty(n_positions)
 
     def launch(self) -> None:
         self.remember()

@@ -95,14 +95,17 @@ def streams(device: torch.device, number: int) -> Iterator[Mapping]:
         yield lambda function, given: each_of(partial(on_a_stream, function), given)
 
 
-def recorded(launch: Callable[[], None]) -> torch.cuda.CUDAGraph:
-    """The launches as a graph. ``torch.cuda.graph`` would give all spare memory back first, which takes longer."""
+def recorded(launch: Callable[[], None], pool: Any = None) -> torch.cuda.CUDAGraph:
+    """The launches as a graph, in the memory pool of another one if given.
+
+    ``torch.cuda.graph`` would give all spare memory back first, which takes longer.
+    """
     graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
     if stream == torch.cuda.default_stream():
         stream = _capture_stream(stream.device)
     stream.wait_stream(torch.cuda.current_stream())
     with launching, torch.cuda.stream(stream):
-        graph.capture_begin(capture_error_mode="thread_local")
+        graph.capture_begin(pool=pool, capture_error_mode="thread_local")
         try:
             launch()
         except BaseException:

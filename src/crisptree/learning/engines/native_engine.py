@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -15,7 +17,17 @@ from torch import Tensor
 from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.equations.annealing import SLOPE
 from crisptree.equations.leaves import LOG_TWO_PI
-from crisptree.learning.engines.base import Doubles, EpochResult, StepwiseEngine, TrainState, all_finite, penalty_shares
+from crisptree.learning.engines.base import (
+    Doubles,
+    EpochResult,
+    Integers,
+    Parts,
+    PartStep,
+    StepwiseEngine,
+    TrainState,
+    all_finite,
+    penalty_shares,
+)
 from crisptree.learning.options import LBFGS, EpochSettings, Plan
 from crisptree.learning.samples import Samples, Update
 from crisptree.native import training
@@ -35,7 +47,7 @@ class NativeLeaves(Protocol):
     stumps: ClassVar[str]
     tree: ClassVar[str]
 
-    def __init__(self, state: TrainState, samples: Samples) -> None: ...
+    def __init__(self, state: TrainState, samples: Samples, cuts: Integers) -> None: ...
 
     def tables(self) -> tuple[npt.NDArray[Any], ...]:
         """What the kernel is given of the tables as they are."""
@@ -47,7 +59,7 @@ class NativeClasses:
     stumps: ClassVar[str] = "stumps"
     tree: ClassVar[str] = "tree"
 
-    def __init__(self, state: TrainState, samples: Samples) -> None:
+    def __init__(self, state: TrainState, samples: Samples, cuts: Integers) -> None:
         self.state = state
 
     def tables(self) -> tuple[npt.NDArray[Any], ...]:
@@ -61,11 +73,15 @@ class NativeGaussians:
     stumps: ClassVar[str] = "gaussian_stumps"
     tree: ClassVar[str] = "gaussian_tree"
 
-    def __init__(self, state: TrainState, samples: Samples) -> None:
+    def __init__(self, state: TrainState, samples: Samples, cuts: Integers) -> None:
         self.state = state
         self.y = np.ascontiguousarray(samples.y.numpy(), dtype=np.float64)
         if state.is_whole_tree:
-            self.bins, self.low, self.high = binned(self.y)
+            # Every part has bins of its own: what a row leaves out must not depend on the rows of other parts.
+            parts = [binned(self.y[begin:end]) for begin, end in pairwise(cuts) if end > begin]
+            parts = parts or [(np.zeros(self.y.shape, np.int32), *np.zeros((2, self.y.shape[1], 1)))]
+            self.bins = np.concatenate([bins + BINS * number for number, (bins, _, _) in enumerate(parts)])
+            self.low, self.high = (np.concatenate([part[side] for part in parts], axis=1) for side in (1, 2))
 
     def tables(self) -> tuple[npt.NDArray[Any], ...]:
         leaves = self.state.leaves.detach().double().numpy().reshape(len(self.state.leaves), -1, 2, self.y.shape[1])
@@ -180,11 +196,14 @@ class NativeEngine(StepwiseEngine):
         groups = plan.shrinks_groups and samples.is_sparse
         return linear and samples.native_rows is not None and not groups
 
-    def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+    def __init__(
+        self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool, cuts: Integers | None = None
+    ) -> None:
         super().__init__(state, samples, plan, fresh=fresh)
         self.planes = Hyperplanes(state, samples, plan)
         self.kernel = self.planes.kernel(samples)
-        self.leaves = LEAVES[type(samples.target)](state, samples)
+        cuts = np.array([0, len(samples)]) if cuts is None else cuts
+        self.leaves = LEAVES[type(samples.target)](state, samples, cuts)
 
     def optimizer_state(self) -> dict[str, Tensor]:
         return self.planes.optimizer_state()
@@ -217,6 +236,41 @@ class NativeEngine(StepwiseEngine):
     def end(self) -> tuple[Tensor, float]:
         counts = torch.from_numpy(self.counts).to(self.state.leaves)
         return counts, -self.log_likelihood / self.total_weight
+
+
+class NativePartSums(NativeEngine):
+    """The same steps with gradients of parts of the rows, which are added up before the splits move."""
+
+    def __init__(
+        self, state: Any, samples: Samples, plan: Plan, parts: Parts, steps: list[PartStep], *, fresh: bool
+    ) -> None:
+        super().__init__(state, samples, plan, fresh=fresh, cuts=parts.cuts)
+        self.n_parts, self.steps = max(len(parts), 1), steps
+        self.sums = torch.zeros(state.splits.n_splits, samples.n_features + 2, dtype=torch.int64)
+        self.part_likelihoods = np.zeros((self.n_parts, 2))
+        self.kernel.collect(self.sums.numpy(), parts.units, self.part_likelihoods)
+
+    def begin_parts(self, settings: EpochSettings, order: Tensor) -> None:
+        self.begin(settings)
+        self.order, self.in_bounds = order, True
+        self.counts = np.zeros((self.n_parts * len(self.counts), self.counts.shape[1]))
+        self.part_likelihoods[:] = 0
+
+    def run(self, take_steps: Callable[[], None], *, is_local: bool) -> None:
+        take_steps()
+
+    def add(self, step: int) -> None:
+        update, in_loss, in_counts, *_ = self.steps[step]
+        self.take(self.order, update, in_loss, in_counts)
+
+    def move(self) -> None:
+        self.in_bounds &= bool(self.kernel.move(self.steepness))
+
+    def is_in_bounds(self) -> bool:
+        return self.in_bounds
+
+    def part_results(self) -> tuple[Any, Any]:
+        return self.counts.reshape(self.n_parts, len(self.state.leaves), -1), self.part_likelihoods
 
 
 def _view(tensor: Tensor) -> npt.NDArray[Any]:

@@ -6,9 +6,10 @@ Adam for stacked splits comes first: each split has its own step count, and one 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,7 +17,15 @@ from crisptree.equations.annealing import damped_steepness
 from crisptree.equations.em import node_masses, split_loss
 from crisptree.equations.penalties import group_threshold, l2, soft_threshold, spatial_penalty
 from crisptree.equations.routing import log_path_probabilities
-from crisptree.learning.engines.base import Doubles, EpochResult, StepwiseEngine, TrainState, penalty_shares
+from crisptree.learning.engines.base import (
+    Doubles,
+    EpochResult,
+    Parts,
+    PartStep,
+    StepwiseEngine,
+    TrainState,
+    penalty_shares,
+)
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Samples, Update
 from crisptree.splits import AbstractSplits, ObliqueSplits
@@ -227,15 +236,6 @@ class TorchEngine(StepwiseEngine):
         rests = self.plan.mass_threshold and self.state.is_whole_tree
         self.adam.step(reached if rests else update.active, touched)
 
-    def gradients(self, order: Tensor, update: Prepared) -> tuple[dict[str, Tensor], Tensor]:
-        """Those of the rows of a step by parameter, without penalties, and the splits that they reach; none moves."""
-        self.adam.zero_grad()
-        reached, _ = self._collected(order, update)
-        zero = {name: torch.zeros_like(value).detach() for name, value in self.adam.parameters.items()}
-        found = {name: value.grad for name, value in self.adam.parameters.items() if value.grad is not None}
-        self.adam.zero_grad()
-        return {**zero, **found}, reached
-
     def _collected(self, order: Tensor, update: Prepared) -> tuple[Tensor, Tensor | None]:
         """The gradients of all rows of a step at the parameters, the splits that they reach, and the weights."""
         rows = order[update.positions]
@@ -301,6 +301,89 @@ class TorchEngine(StepwiseEngine):
 
     def end(self) -> tuple[Tensor, float]:
         return self.counts, float(-self.log_likelihood / self.total_weight)
+
+
+MAX_UNITS = 2.0**50
+OUT_OF_BOUNDS = 2**32
+"""Added to the number of a split for gradients that are not finite or of more than ``MAX_UNITS``."""
+
+
+def add_in_units(sums: Tensor, gradient: Tensor, units: Tensor, reached: Tensor, splits: Tensor | None) -> None:
+    """Add gradients of weights and bias, (…, m, n_features + 1), to the sums of some ``splits`` (m,), or of all."""
+    whole = (gradient.double() / units).round()
+    in_bounds = (whole.abs() < MAX_UNITS).all(dim=-1)
+    number = reached * torch.where(in_bounds, 1, OUT_OF_BOUNDS)
+    values = torch.cat([whole.where(in_bounds[..., None], 0.0).long(), number[..., None]], dim=-1)
+    if splits is None:
+        sums += values.reshape(-1, *sums.shape).sum(dim=0)
+    else:
+        sums.index_add_(0, splits, values)
+
+
+def scaled_units(units: Tensor, steepness: float) -> Tensor:
+    """The units of gradients at a steepness, with which they grow."""
+    return units * 2.0 ** math.floor(math.log2(steepness))
+
+
+class TorchPartSums(TorchEngine):
+    """The same steps with gradients of parts of the rows, which are added up before the splits move."""
+
+    def __init__(
+        self, state: Any, samples: Samples, plan: Plan, parts: Parts, steps: list[PartStep], *, fresh: bool
+    ) -> None:
+        super().__init__(state, samples, plan, fresh=fresh)
+        self.parts, self.steps, device = parts, steps, samples.device
+        self.sums = torch.zeros(state.splits.n_splits, samples.n_features + 2, dtype=torch.int64, device=device)
+        self.number = torch.zeros((), dtype=torch.int64, device=device)
+        self.units = torch.from_numpy(parts.units).to(device)
+
+    def begin_parts(self, settings: EpochSettings, order: Tensor) -> None:
+        self.begin(settings)
+        self.order, self.scaled_units = order, scaled_units(self.units, settings.steepness)
+        n_parts = max(len(self.parts), 1)
+        self.part_counts = self.counts.new_zeros(n_parts, *self.counts.shape)
+        self.part_likelihoods = self.log_likelihood.new_zeros(n_parts, 2)
+        self.number.zero_()
+
+    def run(self, take_steps: Callable[[], None], *, is_local: bool) -> None:
+        take_steps()
+
+    def add(self, step: int) -> None:
+        update, in_loss, in_counts, *_ = self.steps[step]
+        group, part = update.active // len(self.parts), update.active % len(self.parts)
+        for number in np.unique(part):
+            here = part == number
+            self.counts = self.part_counts[number]
+            self.log_likelihood, self.total_weight = self.part_likelihoods[number].unbind()
+            some = Update(group[here], update.begin[here], update.end[here])
+            self.adam.zero_grad()
+            reached, _ = self._collected(self.order, self.prepared(some, in_loss[here], in_counts[here]))
+            splits = None if self.state.is_whole_tree else torch.from_numpy(some.active).to(self.sums.device)
+            weight, bias = (value.grad for value in (self.adam.parameters[name] for name in ("weight", "bias")))
+            assert weight is not None
+            assert bias is not None
+            gradient = torch.cat([weight, bias[:, None]], dim=1)
+            if splits is not None:
+                gradient, reached = gradient[splits], torch.ones_like(splits)
+            add_in_units(self.sums, gradient, self.scaled_units, reached, splits)
+
+    def move(self) -> None:
+        number, parameters = self.sums[:, -1], self.adam.parameters
+        gradient = (self.sums[:, :-1] * self.scaled_units).to(parameters["weight"])
+        by_name = {"weight": gradient[:, :-1], "bias": gradient[:, -1]}
+        self.adam.zero_grad()
+        self.adam.add([by_name[name] for name in parameters])
+        add_penalty_gradient(self.state.splits, self.plan, self.shares)
+        self.adam.step(number > 0)
+        self.project_constraints()
+        torch.maximum(self.number, number.max(), out=self.number)
+        self.sums.zero_()
+
+    def is_in_bounds(self) -> bool:
+        return int(self.number) < OUT_OF_BOUNDS
+
+    def part_results(self) -> tuple[Any, Any]:
+        return self.part_counts.double().cpu().numpy(), self.part_likelihoods.cpu().numpy()
 
 
 def _groups_of(state: TrainState, plan: Plan) -> FeatureGroups | None:

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from crisptree.data.raw_rows import MIN_SPREAD, SCALES, Scaling
+from crisptree.data.rows import ArrayRows, UnscaledRows
 from crisptree.inference import CrispTree
 from crisptree.inference.finalization import SomeTree, SufficientStatistics, record_ranges, sum_statistics
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.engines.base import TrainState
-from crisptree.learning.engines.sharded import ShardedEngine, ShardedGroups, ShardRows, gradient_units
+from crisptree.learning.engines.base import Integers, Parts, TrainState
+from crisptree.learning.engines.sharded import ShardedEngine, ShardedGroups, gradient_units
 from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback, StopTraining
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups, Result, RowSet, Samples, TrainingTask, scaled_samples
@@ -31,20 +32,36 @@ from crisptree.tree import Tree
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """The shards of one process, numbered from ``first`` among the ``n_shards`` of all processes; some have no rows."""
+    """The shards of one process, numbered from ``first`` among the ``n_shards`` of all processes; some have no rows.
 
-    parts: list[RowSet]
+    They are contiguous parts of ``rows``, from ``cuts[i]`` to ``cuts[i + 1]``.
+    """
+
+    rows: RowSet
+    cuts: Integers
     first: int
     n_shards: int
 
     @property
     def numbers(self) -> range:
         """The numbers of the shards."""
-        return range(self.first, self.first + len(self.parts))
+        return range(self.first, self.first + len(self.cuts) - 1)
+
+    @property
+    def parts(self) -> list[RowSet]:
+        """The rows of every shard."""
+        return [self.rows.select(slice(begin, end)) for begin, end in pairwise(self.cuts)]
+
+    def select(self, is_kept: npt.NDArray[np.bool_]) -> Shards:
+        """Keep some rows of every shard."""
+        if is_kept.all():
+            return self
+        cuts = np.concatenate([[0], np.cumsum(is_kept)])[self.cuts]
+        return replace(self, rows=self.rows.select(is_kept), cuts=cuts)
 
     @classmethod
     def of(cls, part: RowSet, group: ProcessGroup, n_shards: int) -> Shards:
-        """Rows as shards: all rows are those of process 0, then those of process 1, and so on.
+        """Distribute rows to shards, where all rows are those of process 0, then those of process 1, and so on.
 
         Shard s has the rows N·s // S to N·(s + 1) // S, and process r the shards S·r // R to S·(r + 1) // R. Where
         processes have about as many rows each, few have to move.
@@ -52,35 +69,31 @@ class Shards:
         counts = np.array(group.gather(len(part.y)))
         starts, n = np.concatenate([[0], np.cumsum(counts)]), int(counts.sum())
         lows = [n * (n_shards * rank // group.size) // n_shards for rank in range(group.size + 1)]
-        part = moved(part, group, starts, np.array(lows))
+        part = move_rows(part, group, starts, np.array(lows))
         first, last = (n_shards * rank // group.size for rank in (group.rank, group.rank + 1))
         low = lows[group.rank]
-        cuts = [n * shard // n_shards - low for shard in range(first, last + 1)]
-        parts = [_rows(part, slice(*pair)) for pair in pairwise(cuts)]
-        return cls(parts, first, n_shards)
+        return cls(part, np.array([n * shard // n_shards - low for shard in range(first, last + 1)]), first, n_shards)
 
-    def drawn(self, most: int, n_rows: int, seed: int) -> RowSet:
-        """Some rows of every shard here, of all shards about ``most`` together out of ``n_rows``; all where fewer."""
+    def sample(self, most: int, n_rows: int, seed: int) -> RowSet:
+        """Sample about ``most`` of the ``n_rows`` rows of all shards, and return those of the shards here."""
         found = []
         for number, part in zip(self.numbers, self.parts, strict=True):
             n = len(part.y)
             some = n if n_rows <= most else -(-most * n // n_rows)
             chosen = np.random.default_rng([seed, number, 1]).permutation(n)[:some]
-            found.append(_rows(part, np.sort(chosen)))
-        return joined(found)
+            found.append(part.select(np.sort(chosen)))
+        return concatenate(found)
 
-    def divided(self, share: float, seed: int) -> tuple[Shards, Shards]:
-        """Rows that stay, and a share that is held out, drawn in every shard by itself."""
-        to_arrays, held = [], []
-        for number, part in zip(self.numbers, self.parts, strict=True):
-            out = np.random.default_rng([seed, number]).random(len(part.y)) < share
-            to_arrays.append(_rows(part, ~out))
-            held.append(_rows(part, out))
-        return Shards(to_arrays, self.first, self.n_shards), Shards(held, self.first, self.n_shards)
+    def split_off(self, share: float, seed: int) -> tuple[Shards, Shards]:
+        """Split off a share of held-out rows, drawn in every shard separately."""
+        sizes = zip(self.numbers, np.diff(self.cuts), strict=True)
+        drawn = [np.random.default_rng([seed, number]).random(size) < share for number, size in sizes]
+        is_held = np.concatenate([np.zeros(0, bool), *drawn])
+        return self.select(~is_held), self.select(is_held)
 
 
-def moved(part: RowSet, group: ProcessGroup, starts: npt.NDArray[np.int64], lows: npt.NDArray[np.int64]) -> RowSet:
-    """The rows lows[r] to lows[r + 1] of all, for process r, which had starts[r] to starts[r + 1]."""
+def move_rows(part: RowSet, group: ProcessGroup, starts: npt.NDArray[np.int64], lows: npt.NDArray[np.int64]) -> RowSet:
+    """Move rows so that process r, which has starts[r] to starts[r + 1] of all, gets lows[r] to lows[r + 1]."""
     if np.array_equal(starts, lows):
         return part
 
@@ -93,17 +106,13 @@ def moved(part: RowSet, group: ProcessGroup, starts: npt.NDArray[np.int64], lows
     return RowSet(*(group.exchange(values, to, come) for values in arrays))
 
 
-def joined(parts: list[RowSet]) -> RowSet:
-    """Rows after each other."""
+def concatenate(parts: list[RowSet]) -> RowSet:
+    """Concatenate rows."""
     return RowSet(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "weight")))
 
 
-def _rows(part: RowSet, rows: Any) -> RowSet:
-    return RowSet(part.X[rows], part.y[rows], part.weight[rows])
-
-
 class FeatureStatistics(NamedTuple):
-    """What is known of the features of all rows."""
+    """Mean, spread and number of rows of a dataset over all processes."""
 
     n_rows: int
     mean_weight: float
@@ -116,16 +125,15 @@ class FeatureStatistics(NamedTuple):
         return len(self.mean)
 
     def scaling(self, kind: str | None) -> Scaling:
-        """How rows are scaled, as ``Scaling.learn`` has it."""
+        """Scaling of the features, as ``Scaling.learn`` defines it."""
         return Scaling(*SCALES[kind](self.mean, self.spread, self.varies), self.mean, self.spread)
 
     @classmethod
     def of(cls, group: ProcessGroup, shards: Shards) -> FeatureStatistics:
-        """One look at the ranges of the features, and one at their mean and spread."""
+        """Compute the statistics in two passes: ranges first, then mean and spread."""
         parts = [part for part in shards.parts if len(part.y)]
         n_rows, weight = group.total([(len(part.y), part.weight.sum()) for part in parts], (2,))
-        n = shards.parts[0].X.shape[1] if shards.parts else 0
-        n = int(group.maximum(np.array([float(n)]))[0])
+        n = shards.rows.X.shape[1]
         ends = np.full((2, n), -np.inf)
         for part in parts:
             X: Any = part.X
@@ -141,7 +149,7 @@ class FeatureStatistics(NamedTuple):
 
 
 def _moments(part: RowSet, middle: npt.NDArray[np.float64], half: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Σ w u and Σ w u² of the scaled features; without products of matrices, whose threads would change bits."""
+    """Σ w u and Σ w u² of the scaled features, without matrix products, whose bits depend on the threads."""
     sums, X = np.zeros((2, len(middle))), cast(Any, part.X)
     for rows in row_blocks(len(part.y), 1024):
         unit = (X[rows] - middle) / half
@@ -186,12 +194,11 @@ class ShardedTask(TrainingTask):
         return GroupCallback(self.group, on_epoch)
 
     def on(self, device: torch.device, n_jobs: int | None, shifts: Any = None, **options: Any) -> tuple[Any, Any]:
-        template = self.samples(self.training, device, n_jobs)
         sample = None if self.sample is None else self.samples(self.sample, device, n_jobs)
 
         def rows(shards: Shards, sample: Samples | None) -> ShardedRows:
-            own = [self.samples(part, device, n_jobs) for part in shards.parts]
-            return ShardedRows(self.group, own, shards.first, shards.n_shards, template, sample)
+            own = self.samples(shards.rows, device, n_jobs)
+            return ShardedRows(self.group, own, shards.cuts, shards.first, shards.n_shards, sample)
 
         return rows(self.shards, sample), None if self.validation_shards is None else rows(self.validation_shards, None)
 
@@ -244,20 +251,21 @@ class GroupCallback(StoppableCallback):
 
 
 class ShardedRows(SummedRows):
-    """The rows of all processes, of which this one has some shards."""
+    """The rows of all processes, of which this one has some shards, contiguous parts of ``rows``."""
 
     def __init__(
         self,
         group: ProcessGroup,
-        samples: list[Samples],
+        rows: Samples,
+        cuts: Integers,
         first: int,
         n_shards: int,
-        template: Samples,
         sample: Samples | None = None,
     ) -> None:
-        super().__init__(template, sample)
-        self.group, self.samples, self.first, self.n_shards = group, samples, first, n_shards
-        self.n_rows = int(self.group.total([float(len(samples)) for samples in self.samples]))
+        super().__init__(_part(rows, 0, 0), sample)
+        self.group, self.rows, self.cuts, self.first, self.n_shards = group, rows, cuts, first, n_shards
+        self.samples = [_part(rows, begin, end) for begin, end in pairwise(cuts)]
+        self.n_rows = int(self.group.total([float(len(rows))]))
 
     def __len__(self) -> int:
         return self.n_rows
@@ -287,18 +295,29 @@ class ShardedRows(SummedRows):
             own = [group_leaves(tree, samples, leaves) for samples in self.samples]
         else:
             own = [Groups.everything(len(samples), samples.device) for samples in self.samples]
+        own = [replace(groups, rows=groups.rows + int(cut)) for groups, cut in zip(own, self.cuts, strict=False)]
         groups = ShardedGroups.of(own, state.n_stumps, self.n_shards, self.first, self.group)
-        return ShardedEngine(state, groups, self.shard_rows, plan, self.group, generator, fresh=fresh)
+        return ShardedEngine(state, groups, self.rows, self.parts, plan, self.group, generator, fresh=fresh)
 
     @cached_property
-    def shard_rows(self) -> ShardRows:
-        """What gradients need of the shards, with their units."""
+    def parts(self) -> Parts:
+        """The shards here, and the units of gradients by the largest feature values and weight of all rows."""
         n = self.n_features
         largest = np.zeros(n + 1)
-        for samples in filter(len, self.samples):
-            for rows in samples.pieces():
-                there = samples.batch(rows).abs().amax(dim=0).double().cpu().numpy()
-                largest[:n] = np.maximum(largest[:n], there)
-                largest[n] = max(largest[n], float(samples.weight[rows].max()))
+        for rows in self.rows.pieces() if len(self.rows) else ():
+            values = self.rows.batch(rows).abs().amax(dim=0).double().cpu().numpy()
+            largest[:n] = np.maximum(largest[:n], values)
+            largest[n] = max(largest[n], float(self.rows.weight[rows].max()))
         largest = self.group.maximum(largest)
-        return ShardRows(self.samples, self.template, gradient_units(largest[:n], float(largest[n])))
+        return Parts(self.cuts, gradient_units(largest[:n], float(largest[n])), self.n_shards)
+
+
+def _part(samples: Samples, begin: int, end: int) -> Samples:
+    """Contiguous rows as a view."""
+    some, rows = slice(begin, end), samples.rows
+    if isinstance(rows, UnscaledRows):
+        part: ArrayRows | UnscaledRows = UnscaledRows(rows.values[some], rows.scaling)
+    else:
+        assert isinstance(rows, ArrayRows)
+        part = ArrayRows(rows.values[some])
+    return replace(samples, rows=part, y=samples.y[some], weight=samples.weight[some])
