@@ -19,8 +19,8 @@ import typer
 from crisptree.encoding.column_profile import MAX_CATEGORIES
 from crisptree.encoding.column_values import DEFAULT_FORMAT, THOUSANDS, NumberFormat, TableError
 from crisptree.encoding.table_files import TableFile, open_table, resolve_encoding
-from crisptree.parameters.estimators import TreeParameters
-from crisptree.parameters.training import Parameter, Rule, TrainingOptions, is_whole, whole
+from crisptree.parameters.estimators import CLASSIFICATION_SCORINGS, REGRESSION_SCORINGS, TreeParameters
+from crisptree.parameters.training import Parameter, Rule, TrainingOptions, is_whole, one_of, whole
 
 FORMATS = ".csv, .tsv, .parquet, .npz or LIBSVM (.libsvm, .svm, .txt); text also as .gz, .bz2, .xz"
 
@@ -205,6 +205,8 @@ METAVARS = {"image_shape": "HxW[xC]", "scales": "N[,N...]"}
 OVERRIDES: dict[str, dict[str, Any]] = {
     # Runs of a command are reproducible unless the user asks for another seed.
     "random_state": {"default": 0, "rule": whole(0, high=2**32 - 1)},
+    # Whether a target is one of classes is not known before the table is read.
+    "scoring": {"rule": one_of(None, *CLASSIFICATION_SCORINGS, *REGRESSION_SCORINGS)},
     "ignore_label": {"rule": Rule(is_whole, "a whole number, as the pixels of a label image are")},
 }
 """Where a command accepts less than the Python interface."""

@@ -35,7 +35,10 @@ MAX_CLASSES_WITHOUT_NOTE = 64
 
 
 @app.command("fit")
-@with_options(SegmenterParameters, without=("class_weight", "leaf_l2", "max_shift", "optimizer", "n_init"))
+@with_options(
+    SegmenterParameters,
+    without=("class_weight", "leaf_l2", "max_shift", "optimizer", "n_init", "time_budget", "max_candidates"),
+)
 def fit_images(
     images: Images,
     labels: Annotated[

@@ -28,6 +28,10 @@ from crisptree.parameters.training import (
     word_or,
 )
 
+CLASSIFICATION_SCORINGS = ("accuracy", "balanced_accuracy", "neg_brier_score", "neg_log_loss")
+REGRESSION_SCORINGS = ("r2", "neg_mean_squared_error", "neg_mean_absolute_error")
+"""scikit-learn's names of metrics that are a weighted mean over rows; ``selection.scoring`` computes them."""
+
 MAX_STAGES = 8
 MAX_TREES = 10_000
 
@@ -101,12 +105,6 @@ class TreeParameters(EstimatorParameters):
         whatever their weight.""",
         rule=rows_or_fraction(1, below_one=True),
         flag="--min-samples-leaf",
-    )
-    min_weight_fraction_leaf: float = parameter(
-        default=0.0,
-        kind="float",
-        doc="Minimum share of the total sample weight on each side of a split.",
-        rule=number(0.0, high=0.5),
     )
     l1: float | str = parameter(
         default=0.0,
@@ -332,6 +330,17 @@ class ClassifierParameters(RowParameters, LabelParameters):
 
     AUTO: ClassVar[dict[str, Any]] = {"steepness_step": 0.1}
 
+    scoring: str | None = parameter(
+        default=None,
+        kind="str or None",
+        doc="""Metric that candidates are compared by where parameters are "auto": "accuracy", "balanced_accuracy",
+        "neg_brier_score" or "neg_log_loss". None is the accuracy. Log loss decides between trees that it cannot tell
+        apart.""",
+        rule=one_of(None, *CLASSIFICATION_SCORINGS),
+        flag="--scoring",
+        before=None,
+    )
+
 
 REGRESSION_RULES = {
     "algorithm": one_of("em", "alternating", "likelihood"),
@@ -346,6 +355,16 @@ class RegressorParameters(RowParameters):
 
     TRAINING_RULES: ClassVar[dict[str, Rule]] = REGRESSION_RULES
 
+    scoring: str | None = parameter(
+        default=None,
+        kind="str or None",
+        doc="""Metric that candidates are compared by where parameters are "auto": "r2", "neg_mean_squared_error" or
+        "neg_mean_absolute_error", of y with variance 1. None is R².""",
+        rule=one_of(None, *REGRESSION_SCORINGS),
+        flag="--scoring",
+        before=None,
+    )
+
 
 @declare_parameters
 class PixelParameters(TreeParameters):
@@ -359,6 +378,7 @@ class PixelParameters(TreeParameters):
         "n_init": Rule(lambda value: value in ("auto", 1), "'auto' or 1 for pixels"),
         "nu": Rule(lambda value: value is None, "None for pixels"),
         "max_shift": Rule(lambda value: is_whole(value) and value == 0, "0 for pixels, whose windows overlap"),
+        **dict.fromkeys(("time_budget", "max_candidates"), Rule(lambda value: value is None, "None for pixels")),
     }
 
     window: int = parameter(

@@ -479,12 +479,37 @@ class TrainingOptions(Declared):
         rule=rows_or_fraction(2),
         flag="--min-samples-split",
     )
+    min_weight_fraction_leaf: float = parameter(
+        default=0.0,
+        kind="float",
+        doc="Minimum share of the total sample weight on each side of a split.",
+        rule=number(0.0, high=0.5),
+    )
     min_impurity_decrease: float = parameter(
         default=0.0,
         kind="float",
         doc="""Minimum information gain of a split, in nats times the node's share of the rows; in regression
         the minimum reduction of variance, as a share of the variance of y.""",
         rule=number(0.0),
+    )
+    time_budget: float | None = parameter(
+        default=None,
+        kind="float or None",
+        doc="""Seconds of model selection after which no further candidate is trained. The candidate in training
+        is finished, at least one is trained, and the final fit is always whole. How many candidates
+        that makes depends on the machine; ``max_candidates=model.n_candidates_`` repeats such a fit
+        exactly. Not with ``checkpoint``.""",
+        rule=number(0.0, strict=True, none=True),
+        flag="--time-budget",
+        before=None,
+    )
+    max_candidates: int | None = parameter(
+        default=None,
+        kind="int or None",
+        doc="Maximum number of candidates that model selection trains.",
+        rule=whole(1, none=True),
+        flag="--max-candidates",
+        before=None,
     )
     early_stopping: bool = parameter(
         default=False,

@@ -58,6 +58,11 @@ class Checkpoints(NamedTuple):
         if isinstance(every, bool) or not isinstance(every, int | float) or not 0 <= every < float("inf"):
             raise ValueError(f"`checkpoint_every` must be seconds, 0 or more; got {every!r}.")
         true_or_false().check("resume", self.resume)
+        if self.folder is not None and parameters.get("time_budget") is not None:
+            raise ValueError(
+                "`time_budget` must be None with `checkpoint`, because a resumed fit repeats the same candidates; got "
+                f"{parameters['time_budget']!r}. Take max_candidates."
+            )
         if self.folder is None:
             if self.resume:
                 raise ValueError("`resume` must come with `checkpoint`, the folder to continue from; got none.")

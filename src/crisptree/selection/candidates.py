@@ -44,17 +44,21 @@ class Trial:
     values : dict
         The candidate: values of parameters.
     row_scores : ndarray of shape (n,)
-        Score of every held-out row, fold after fold: for classification 1 or 0, for regression 1 − the squared error.
+        Score of every held-out row, fold after fold, by ``scoring``; by default 1 or 0 for classification, and 1 − the
+        squared error of y with variance 1 for regression.
     row_weights : ndarray of shape (n,)
         Weights of these rows.
     weights, leaves : float
-        Number of non-zero weights and of leaves, averaged over the folds.
+        Number of non-zero weights, those of linear leaves included, and of leaves; averaged over folds and trees.
     row_losses : ndarray of shape (n,) or None
         Log loss of every held-out row; None for regression.
     trees : tuple of FlatTree
         Trees of the folds, kept while candidates are compared.
     predictions : EnsemblePredictions or None
         Held-out predictions of a regression forest, kept while candidates are compared.
+    candidate : int
+        Number of the candidate in the order of training, from 1; one that is scored at several depths has several
+        trials.
     """
 
     values: dict[str, Any]
@@ -65,6 +69,7 @@ class Trial:
     row_losses: Doubles | None = None
     trees: tuple[FlatTree, ...] = ()
     predictions: EnsemblePredictions | None = None
+    candidate: int = 0
 
     @property
     def score(self) -> float:
@@ -93,6 +98,17 @@ class Trial:
     def _error(self, values: Doubles) -> float:
         share = self.row_weights / self.row_weights.sum()
         return float(np.sqrt((share**2 * (values - share @ values) ** 2).sum()))
+
+    @property
+    def size(self) -> float:
+        """Leaves × weights: the measure of ``simplest_within``."""
+        return self.leaves * self.weights
+
+
+def find_simplest(trials: Sequence[Trial], tolerance: float) -> Trial:
+    """Return the smallest trial whose score is within a tolerance of the highest one, the best of equal sizes."""
+    least = max(trial.score for trial in trials) - tolerance
+    return min((trial for trial in trials if trial.score >= least), key=lambda trial: (trial.size, -trial.merit))
 
 
 def find_best(trials: Sequence[Trial]) -> Trial:
@@ -385,7 +401,10 @@ def try_steeper_schedule(search: CandidateSearch) -> Candidates:
 def try_thresholds(search: CandidateSearch) -> Candidates:
     """CART's thresholds, unless scikit-learn's tree is far behind the best."""
     min_score = search.best.score - MAX_DEFICIT[search.target.name]
-    if search.is_free("split") and score_cart(search.folds, search.max_depth, search.seed) > min_score:
+    is_bounded = search.parameters["scoring"] is None  # the bound is one of accuracy or R²
+    if search.is_free("split") and (
+        not is_bounded or score_cart(search.folds, search.max_depth, search.seed) > min_score
+    ):
         yield from try_cart(search)
 
 

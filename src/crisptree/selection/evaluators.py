@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.finalization import select_strength, shrink, truncate
-from crisptree.inference.flat_tree import BRANCH_LINEAR, CrispForest, has_linear_leaves
+from crisptree.inference.flat_tree import BRANCH_LINEAR, LINEAR_LEAVES, CrispForest, has_linear_leaves
 from crisptree.learning.fitting import Bag, fit_forest, fit_tree
 from crisptree.learning.history import current_store
 from crisptree.learning.linear_leaves import PENALTIES, PENALTIES_OF_ONE_LEAF, STEPS_TO_SCORE, with_models
@@ -35,6 +35,7 @@ from crisptree.selection.candidates import (
 )
 from crisptree.selection.folds import Fold
 from crisptree.selection.parameters import MIXED, is_auto
+from crisptree.selection.scoring import ABSOLUTE_ERROR, SQUARED_ERROR, score_absolute_error, score_rows, weigh_rows
 from crisptree.targets import Target
 from crisptree.threads import n_threads, workers
 
@@ -76,6 +77,7 @@ class Evaluator(ABC):
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self.parameters, self.n_jobs = parameters, parameters["n_jobs"]
+        self.scoring: str | None = parameters.get("scoring")
 
     @abstractmethod
     def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
@@ -128,8 +130,8 @@ class TreeEvaluator(Evaluator):
             prior = self.parameters["leaf_prior"]
             units = [fold.problem.mean_weight for fold in folds]
             trees = [shrink(tree, TRIAL_SHRINKAGE * unit, prior) for tree, unit in zip(trees, units, strict=True)]
-        scored = [score_tree(tree, fold, self.n_jobs) for tree, fold in zip(trees, folds, strict=True)]
-        return make_trial(values, scored, trees, folds)
+        scored = [score_tree(tree, fold, self.n_jobs, self.scoring) for tree, fold in zip(trees, folds, strict=True)]
+        return self._make_trial(values, scored, trees, folds)
 
     def _score_linear_leaves(
         self, values: dict[str, Any], trees: Sequence[FlatTree], folds: Sequence[Fold], spec: Spec, deepest: int
@@ -150,7 +152,7 @@ class TreeEvaluator(Evaluator):
             some = [truncate(tree, depth) for tree in trees]
             scored = self._score_penalties(some, folds, penalties, of_branches=spec.has_branch_models)
             tried = [
-                make_trial(values | {"max_depth": depth, "leaf_l2": penalty}, rows, some, folds)
+                self._make_trial(values | {"max_depth": depth, "leaf_l2": penalty}, rows, some, folds)
                 for penalty, rows in zip(penalties, scored, strict=True)
             ]
             trials.append(select_penalty(tried))
@@ -167,7 +169,7 @@ class TreeEvaluator(Evaluator):
         def score_fold(pair: tuple[FlatTree, Fold]) -> list[RowScores]:
             tree, fold = pair
             models = with_models(tree, fold.problem, descending, 1, of_branches=of_branches, steps=STEPS_TO_SCORE)
-            return [score_tree(model, fold, 1) for model in models]
+            return [score_tree(model, fold, 1, self.scoring) for model in models]
 
         with workers(min(len(folds), n_threads(self.n_jobs)) if current_store() is None else 1) as each_of:
             by_fold = list(each_of(score_fold, zip(trees, folds, strict=True)))
@@ -185,13 +187,23 @@ class TreeEvaluator(Evaluator):
             values["leaf_l2"] = self._find_leaf_penalty(selected, folds)
         return values
 
+    def _make_trial(
+        self, values: dict[str, Any], scored: Sequence[RowScores], trees: Sequence[FlatTree], folds: Sequence[Fold]
+    ) -> Trial:
+        """Make a trial of the scores of trees on held-out rows."""
+        scores, losses = join_folds(scored)
+        leaf_model = values.get("leaf_model", self.parameters["leaf_model"])
+        weights = float(np.mean([count_weights(tree, leaf_model) for tree in trees]))
+        leaves = sum(tree.structure.n_leaves for tree in trees) / len(trees)
+        return Trial(values, scores, join_weights(folds, self.scoring), weights, leaves, losses, tuple(trees))
+
     def _find_leaf_penalty(self, trial: Trial, folds: Sequence[Fold]) -> float:
         """Return the penalty that is best for the trees of a trial that was trained with another one."""
         is_of_branches = {**self.parameters, **trial.values}["leaf_model"] == BRANCH_LINEAR
         penalties = self._list_penalties(folds, max(tree.structure.depth for tree in trial.trees))
         scored = self._score_penalties(trial.trees, folds, penalties, of_branches=is_of_branches)
         tried = [
-            make_trial({"leaf_l2": penalty}, rows, trial.trees, folds)
+            self._make_trial({"leaf_l2": penalty}, rows, trial.trees, folds)
             for penalty, rows in zip(penalties, scored, strict=True)
         ]
         return float(select_penalty(tried).values["leaf_l2"])
@@ -227,15 +239,16 @@ def select_penalty(trials: Sequence[Trial]) -> Trial:
     return [trial for trial in trials if best.score - trial.score <= MAX_ERRORS * best.error_against(trial)][-1]
 
 
-def make_trial(
-    values: dict[str, Any], scored: Sequence[RowScores], trees: Sequence[FlatTree], folds: Sequence[Fold]
-) -> Trial:
-    """Make a trial of the scores of trees on held-out rows."""
-    scores, losses = join_folds(scored)
-    row_weights = np.concatenate([fold.held_out.weight for fold in folds])
-    weights = sum(int(np.count_nonzero(tree.weight)) for tree in trees) / len(trees)
-    leaves = sum(tree.structure.n_leaves for tree in trees) / len(trees)
-    return Trial(values, scores, row_weights, weights, leaves, losses, tuple(trees))
+def count_weights(tree: FlatTree, leaf_model: str) -> int:
+    """Count the non-zero weights of a tree, those of the linear leaves that it has or is about to get included."""
+    n_splits = int(np.count_nonzero(tree.weight))
+    if tree.linear_weight is not None:
+        return n_splits + int(np.count_nonzero(tree.linear_weight[tree.structure.n_splits :]))
+    if leaf_model not in LINEAR_LEAVES:
+        return n_splits
+    n_outputs = tree.n_outputs // 2 if tree.target.is_regression else tree.n_outputs
+    n_features = int((tree.weight != 0).any(axis=0).sum()) if leaf_model == BRANCH_LINEAR else tree.n_features
+    return n_splits + tree.structure.n_leaves * n_features * n_outputs
 
 
 def _as_flat(tree: CrispTree) -> FlatTree:
@@ -243,12 +256,27 @@ def _as_flat(tree: CrispTree) -> FlatTree:
     return tree
 
 
-def score_tree(tree: FlatTree, fold: Fold, n_jobs: int | None) -> RowScores:
+def score_tree(tree: FlatTree, fold: Fold, n_jobs: int | None, scoring: str | None) -> RowScores:
     """Score every held-out row of a fold, and compute its log loss."""
-    rows, target = fold.held_out, fold.problem.target
-    values = tree.scaled_values(route_rows(tree, rows.X, n_jobs), rows.X)
-    scores = np.asarray(target.score_predictions(target.predict(values), rows.y), dtype=np.float64)
-    return scores, compute_log_losses(values, rows.y, target)
+    rows = fold.held_out
+    return score_values(tree.scaled_values(route_rows(tree, rows.X, n_jobs), rows.X), fold, scoring)
+
+
+def score_values(values: Doubles, fold: Fold, scoring: str | None) -> RowScores:
+    """Score the predictions of a fold's held-out rows by a metric, and compute their log losses."""
+    y, target = fold.held_out.y, fold.problem.target
+    losses = compute_log_losses(values, y, target)
+    if scoring is None:
+        return np.asarray(target.score_predictions(target.predict(values), y), dtype=np.float64), losses
+    return score_rows(scoring, values, y, target, losses), losses
+
+
+def join_weights(folds: Sequence[Fold], scoring: str | None) -> Doubles:
+    """Return the weights of all held-out rows in the mean of their scores."""
+    weight = np.concatenate([fold.held_out.weight for fold in folds])
+    if scoring is None:
+        return weight
+    return weigh_rows(scoring, np.concatenate([fold.held_out.y for fold in folds]), weight)
 
 
 def join_folds(scored: Sequence[RowScores]) -> RowScores:
@@ -283,10 +311,12 @@ class EnsemblePredictions(NamedTuple):
         y = np.asarray(rows.y, dtype=np.float64)
         return cls(np.mean(predicted, axis=0), np.var(predicted, axis=0, ddof=1), y, len(trees))
 
-    def score(self, target: Target, n_trees: float) -> Doubles:
-        """Extrapolate the score of every row to a number of trees.  (n,)"""
+    def score(self, target: Target, n_trees: float, scoring: str | None = None) -> Doubles:
+        """Score every row, extrapolated to a number of trees where the score is one of squared errors.  (n,)"""
+        if scoring == ABSOLUTE_ERROR:
+            return score_absolute_error(self.mean, self.y)
         gain = (self.variance * (1 / self.n_trees - 1 / n_trees)).mean(axis=-1)
-        return np.asarray(target.score_predictions(self.mean, self.y) + gain)
+        return np.asarray(target.score_predictions(self.mean, self.y) + gain - (scoring == SQUARED_ERROR))
 
     def mix_with(self, other: EnsemblePredictions) -> EnsemblePredictions:
         """Average two ensembles of as many trees; the variance is the mean of theirs."""
@@ -313,24 +343,26 @@ class ForestEvaluator(Evaluator):
         """Train a few trees on every fold and score their mean."""
         max_features = values.get("max_features", self.parameters["max_features"])
         forests = [self.fit_trees(spec, max_features, fold.problem, TRIAL_TREES) for fold in folds]
-        row_weights = np.concatenate([fold.held_out.weight for fold in folds])
-        leaves = sum(tree.structure.n_leaves for trees in forests for tree in trees) / (len(folds) * TRIAL_TREES)
+        all_trees = [_as_flat(tree) for trees in forests for tree in trees]
+        leaf_model = values.get("leaf_model", self.parameters["leaf_model"])
+        weights = float(np.mean([count_weights(tree, leaf_model) for tree in all_trees]))
+        leaves = sum(tree.structure.n_leaves for tree in all_trees) / len(all_trees)
         predictions = None
         if folds[0].problem.target.is_regression:
             predictions = self._predict(forests, folds)
-            scores = predictions.score(folds[0].problem.target, self.n_trees)
+            scores = predictions.score(folds[0].problem.target, self.n_trees, self.scoring)
         else:
-            # Few trees of pure leaves have a high log loss, many do not: accuracy alone compares them.
+            # Few trees of pure leaves have a high log loss, many do not: without ``scoring`` accuracy alone
+            # compares them.
             scores = np.concatenate(
                 [self._score_classes(trees, fold) for trees, fold in zip(forests, folds, strict=True)]
             )
-        return [Trial(values, scores, row_weights, 0.0, leaves, predictions=predictions)]
+        return [Trial(values, scores, join_weights(folds, self.scoring), weights, leaves, predictions=predictions)]
 
     def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> Doubles:
-        target, rows = fold.problem.target, fold.held_out
-        probabilities = CrispForest.of(trees).values(rows.X, self.n_jobs)
+        probabilities = CrispForest.of(trees).values(fold.held_out.X, self.n_jobs)
         assert probabilities is not None
-        return np.asarray(target.score_predictions(target.predict(probabilities), rows.y), dtype=np.float64)
+        return score_values(probabilities, fold, self.scoring)[0]
 
     def _predict(self, forests: Sequence[Sequence[CrispTree]], folds: Sequence[Fold]) -> EnsemblePredictions:
         """Predict the held-out rows of all folds."""
@@ -353,25 +385,29 @@ class ForestEvaluator(Evaluator):
         min_errors = MIN_ERRORS_OVER_REFERENCE["table" if search.image_shape is None else "image"]
         return dict(select_against(reference, search.trials, min_errors).values)
 
-    def _add_mixtures(self, search: CandidateSearch) -> Trial:
+    def _add_mixtures(self, search: CandidateSearch) -> Trial | None:
         """Score mixtures of hyperplanes and CART's thresholds by the predictions of their trials.
 
         Their errors differ, so that their mean may be better than either. The best mixture and the reference, that of
-        the sharpest hyperplanes, become trials; the reference is returned.
+        the sharpest hyperplanes, become trials; the reference is returned, if the search was not stopped before it.
         """
         cart = next(
-            trial for trial in search.trials if all(trial.values.get(k) == v for k, v in CART_OF_MIXTURES.items())
+            (trial for trial in search.trials if all(trial.values.get(k) == v for k, v in CART_OF_MIXTURES.items())),
+            None,
         )
+        if cart is None:
+            return None
         mixtures = list[Trial]()
         for trial in search.trials:
             if trial.values["split"] == "oblique":
                 assert trial.predictions is not None
                 assert cart.predictions is not None
-                scores = trial.predictions.mix_with(cart.predictions).score(search.target, self.n_trees)
-                mixtures.append(replace(trial, values=trial.values | {"split": MIXED}, row_scores=scores))
+                scores = trial.predictions.mix_with(cart.predictions).score(search.target, self.n_trees, self.scoring)
+                size = {name: (getattr(trial, name) + getattr(cart, name)) / 2 for name in ("weights", "leaves")}
+                mixtures.append(replace(trial, values=trial.values | {"split": MIXED}, row_scores=scores, **size))
         sharp = search.complete(SHARP) | {"split": MIXED}
-        reference = next(trial for trial in mixtures if trial.values == sharp)
-        best = find_best(mixtures)
+        reference = next((trial for trial in mixtures if trial.values == sharp), None)
+        best = find_best(mixtures) if mixtures else None
         for trial in mixtures:
             if trial in (best, reference):
                 search.add(trial)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from itertools import chain
+from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,16 +141,26 @@ class CandidateSearch:
         self.folds = make_folds(problem, seed, source, is_ensemble=evaluator.is_ensemble, max_rows=max_rows)
         self.rescaled: dict[str | None, list[Fold]] = {}
         self.trials: list[Trial] = []
+        self.n_candidates, self.started = 0, monotonic()
 
     def run(self) -> tuple[dict[str, Any], list[Trial]]:
         """Return the selected values and all trials; nothing where there are too few rows."""
         if not self.folds:
             return {}, []
-        for candidates in self.rounds:
-            for values in candidates(self):
-                self.evaluate(self.complete(values))
+        for values in chain.from_iterable(candidates(self) for candidates in self.rounds):
+            self.evaluate(self.complete(values))
+            if self.is_budget_spent:
+                break
         selected = self.evaluator.select(self)
         return selected, [replace(trial, trees=(), predictions=None) for trial in self.trials]
+
+    @property
+    def is_budget_spent(self) -> bool:
+        """True if no further candidate is to be trained."""
+        seconds, limit = self.parameters["time_budget"], self.parameters["max_candidates"]
+        if limit is not None and self.n_candidates >= limit:
+            return True
+        return seconds is not None and monotonic() - self.started >= seconds
 
     def complete(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Restrict values to parameters that are to be selected, and add the depth."""
@@ -161,6 +173,7 @@ class CandidateSearch:
     def evaluate(self, values: dict[str, Any]) -> None:
         """Train and score a candidate that was not scored before."""
         if not any(trial.values == values for trial in self.trials):
+            self.n_candidates += 1
             folds = self.rescale_folds(values)
             spec = self.make_spec(values, folds[0].problem)
             whole = replace_scaling(self.problem, folds[0].problem.scaling)
@@ -169,8 +182,8 @@ class CandidateSearch:
 
     def add(self, trial: Trial) -> None:
         """Record a trial."""
-        self.trials.append(trial)
-        self.on_trial(trial)
+        self.trials.append(replace(trial, candidate=self.n_candidates))
+        self.on_trial(self.trials[-1])
 
     @property
     def best(self) -> Trial:
