@@ -382,10 +382,11 @@ def fit_cart(samples: Samples, limits: GrowthLimits, max_features: int | None, s
     parts = (samples.batch(everything), samples.y, samples.weight.double())
     x, y, weight = (part.cpu().numpy() for part in parts)
     target = samples.target
+    is_leaf = limits.max_depth == 0  # which scikit-learn does not accept
     fitted = TREES[target.name](
-        max_depth=limits.max_depth,
+        max_depth=None if is_leaf else limits.max_depth,
         max_leaf_nodes=limits.max_leaf_nodes,
-        min_samples_split=limits.min_samples_split,
+        min_samples_split=len(x) + 1 if is_leaf else limits.min_samples_split,
         min_samples_leaf=limits.min_samples_leaf,
         min_weight_fraction_leaf=limits.min_weight_fraction_leaf,
         min_impurity_decrease=limits.min_impurity_decrease * IMPURITY_UNITS.get(target.name, 1.0),

@@ -25,6 +25,7 @@ from crisptree.data.validation import InputSchema, check_rows, resolve_columns, 
 from crisptree.distributed import check_single_process, is_distributed
 from crisptree.encoding.containers import are_batches, materialize, reorder_columns
 from crisptree.estimators.loading import GREEDY, TREE, ReadTrees, register, sections_of
+from crisptree.estimators.selected import SelectionResults
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference import flat_tree as routing
 from crisptree.inference.finalization import PruningPath, cost_complexity_path
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
     from crisptree.pipeline.refitting import Refit, Simplification
     from crisptree.pipeline.trees import TrainedRows
-    from crisptree.selection.candidates import Trial
 
 
 class Estimator(BaseEstimator, ABC):
@@ -296,11 +296,9 @@ class TreeEstimator(Estimator):
         return self.tree_.structure.n_leaves
 
 
-class RowEstimator(RowParameters, TreeEstimator):
+class RowEstimator(RowParameters, SelectionResults, TreeEstimator):
     """Base of the estimators of one tree for rows; ``ENCODING`` of a subclass is what depends on y."""
 
-    best_params_: dict[str, Any]
-    cv_results_: list[Trial]
     nu_: float
     simplification_: Simplification
 

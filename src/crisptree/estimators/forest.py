@@ -22,6 +22,7 @@ from crisptree.estimators.base import Estimator, RowEstimator, is_plain, set_row
 from crisptree.estimators.classifier import CrispTreeClassifier, ProbabilisticClassifier
 from crisptree.estimators.loading import ESTIMATOR, MEMBER, ReadTrees
 from crisptree.estimators.regressor import CrispTreeRegressor, Doubles, GaussianRegressor, check_reference_rows
+from crisptree.estimators.selected import SelectionResults
 from crisptree.inference import CrispTree
 from crisptree.inference.flat_tree import CrispForest
 from crisptree.inference.quantiles import forest_quantiles
@@ -42,8 +43,6 @@ from crisptree.typing import ArrayLike, MatrixLike
 if TYPE_CHECKING:
     from crisptree.explain import ForestPath
     from crisptree.pipeline.forests import OutOfBag
-    from crisptree.selection.candidates import Trial
-
 
 TreeT = TypeVar("TreeT", bound=RowEstimator)
 
@@ -51,7 +50,7 @@ PROXIMITY_CHUNK = 1024
 """Rows of a matrix of proximities that are computed at a time."""
 
 
-class ForestEstimator(BaggingParameters, Estimator):
+class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
     """Base of the forests; ``ENCODING`` of a subclass is what depends on y."""
 
     MODEL = "forest_"
@@ -59,8 +58,6 @@ class ForestEstimator(BaggingParameters, Estimator):
     """Name and format of the score."""
 
     forest_: CrispForest
-    best_params_: dict[str, Any]
-    cv_results_: list[Trial]
     best_iteration_: npt.NDArray[np.int64]
     oob_score_: float
     seed_: int

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crisptree.parameters.training import (
+    CART,
     REGRESSION_BASELINES,
     EstimatorParameters,
     Rule,
@@ -344,7 +345,7 @@ class ClassifierParameters(RowParameters, LabelParameters):
 
 REGRESSION_RULES = {
     "algorithm": one_of("em", "alternating", "likelihood"),
-    "grow": one_of("greedy", "balanced", *REGRESSION_BASELINES),
+    "grow": one_of("greedy", "balanced", CART, *REGRESSION_BASELINES),
     "nu": Rule(lambda value: value is None, "None; it is a bound on a loss of classes"),
 }
 
@@ -595,6 +596,7 @@ ARGUMENTS: dict[str, Rule | None] = {
     ),
     "max_terms": whole(1, none=True),
     "tolerance": number(0.0, high=1.0, none=True),
+    "points": number(0.0),
     "copies": word_or("auto", whole(0)),
     "memory": number(0.0),
     "resume": true_or_false(),

@@ -263,6 +263,9 @@ def _make_init(cls: type[Declared]) -> Callable[..., None]:
     return __init__
 
 
+CART = "cart"
+"""Growth of the thresholds that model selection tries."""
+
 BASELINES = ("axis_aligned", "random", "oc1", "co2")
 ADAM_OPTIONS = (
     "epochs",
@@ -317,12 +320,13 @@ class TrainingOptions(Declared):
     )
     grow: str = parameter(
         default="greedy",
-        kind='{"greedy", "balanced", "axis_aligned", "random", "oc1", "co2"}',
-        doc="""How the structure is found: learned greedily, or a random complete tree of ``max_depth``; or by
-        a baseline that grows hyperplanes: CART, the best of random directions, OC1's coordinate
+        kind='{"greedy", "balanced", "cart", "axis_aligned", "random", "oc1", "co2"}',
+        doc="""How the structure is found: learned greedily, or a random complete tree of ``max_depth``; or
+        thresholds by scikit-learn's CART, which model selection tries; or by a baseline that grows
+        hyperplanes: CART's splits, the best of random directions, OC1's coordinate
         descent, CO2's bound of the hard loss (classification only). With ``split="axis"`` CART's splits
         keep their features while finetuning trains them jointly.""",
-        rule=one_of("greedy", "balanced", *BASELINES),
+        rule=one_of("greedy", "balanced", CART, *BASELINES),
     )
     optimizer: str = parameter(
         default="auto",

@@ -86,9 +86,9 @@ CAPABILITIES = (
         "Only hyperplanes have a weight image to smooth. Take split='oblique'.",
     ),
     Capability(
-        "`grow='axis_aligned'`",
+        "`grow='axis_aligned'` or `'cart'`",
         "grow={grow!r}",
-        lambda v: v["grow"] == "axis_aligned",
+        lambda v: v["grow"] in ("axis_aligned", "cart"),
         {"split": LINEAR, "max_shift": ZERO},
         "It finds thresholds on rows as they are, and makes hyperplanes of them.",
     ),
@@ -246,7 +246,7 @@ CAPABILITIES = (
     ),
     Capability(
         "forests whose splits are not found one by one: split modules, growth other than `'greedy'` and "
-        "`'axis_aligned'`, `algorithm='non_greedy'`",
+        "CART's, `algorithm='non_greedy'`",
         "split={split!r}, grow={grow!r} and algorithm={algorithm!r}",
         lambda v: v["is_forest"] and not _draws_features(v),
         {"max_features": ALL_FEATURES},
@@ -258,7 +258,7 @@ CAPABILITIES = (
 
 def _draws_features(v: Values) -> bool:
     is_linear = LINEAR.holds(v["split"]) or v["split"] == MIXED
-    return is_linear and v["grow"] in ("greedy", "axis_aligned") and STEPS.holds(v["algorithm"])
+    return is_linear and v["grow"] in ("greedy", "axis_aligned", "cart") and STEPS.holds(v["algorithm"])
 
 
 def check_parameters(declared: Mapping[str, Parameter], parameters: Values, **fit: Any) -> None:

@@ -394,7 +394,7 @@ def try_sparse_weights_in_forest(search: CandidateSearch) -> Candidates:
 
 def try_steeper_schedule(search: CandidateSearch) -> Candidates:
     """The best hyperplanes so far with a larger step of γ."""
-    if search.is_free("steepness_step") and not search.uses_lbfgs:
+    if search.is_free("steepness_step"):
         yield search.best_of(is_oblique).values | {"steepness_step": STEEPER_STEP}
 
 

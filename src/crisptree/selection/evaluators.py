@@ -34,7 +34,7 @@ from crisptree.selection.candidates import (
     select_close,
 )
 from crisptree.selection.folds import Fold
-from crisptree.selection.parameters import MIXED, is_auto
+from crisptree.selection.parameters import MIXED, TRIAL_SHRINKAGE, is_auto
 from crisptree.selection.scoring import ABSOLUTE_ERROR, SQUARED_ERROR, score_absolute_error, score_rows, weigh_rows
 from crisptree.targets import Target
 from crisptree.threads import n_threads, workers
@@ -46,10 +46,6 @@ Doubles = npt.NDArray[np.float64]
 
 RowScores = tuple[Doubles, Doubles | None]
 """Scores and log losses of rows; a regression has no losses."""
-
-TRIAL_SHRINKAGE = 3.0
-"""Shrinkage of the leaf tables of trials, in rows of mean weight: probabilities and means of small leaves are compared
-as a fit would leave them."""
 
 LEAST_PROBABILITY = 1e-3
 """Log losses of trials are bounded, so that single rows do not decide."""
@@ -247,7 +243,9 @@ def count_weights(tree: FlatTree, leaf_model: str) -> int:
     if leaf_model not in LINEAR_LEAVES:
         return n_splits
     n_outputs = tree.n_outputs // 2 if tree.target.is_regression else tree.n_outputs
-    n_features = int((tree.weight != 0).any(axis=0).sum()) if leaf_model == BRANCH_LINEAR else tree.n_features
+    n_features = tree.n_features
+    if leaf_model == BRANCH_LINEAR and tree.structure.n_splits:
+        n_features = int((tree.weight != 0).any(axis=0).sum())
     return n_splits + tree.structure.n_leaves * n_features * n_outputs
 
 

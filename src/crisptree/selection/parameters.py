@@ -32,9 +32,17 @@ TREE_DEPTH = 8
 MIXED = "mixed"
 """split of regression forests whose trees have hyperplanes and thresholds in turn."""
 
+TRIAL_SHRINKAGE = 3.0
+"""Shrinkage of the leaf tables of trials, in rows of mean weight: probabilities and means of small leaves are compared
+as a fit would leave them."""
+
 SELECTED = ("split", "input_noise", "l1", "l2", "shrinkage")
 """Parameters whose "auto" starts a selection; max_depth, leaf_model, scale and steepness_step are resolved along with
 them."""
+
+
+RESOLVED_ALONG = ("scale", "steepness_step")
+"""Those of them that depend on the kind of rows or on the optimiser, and stay "auto" unless they were selected."""
 
 
 def is_auto(parameters: Mapping[str, Any], name: str) -> bool:
@@ -111,6 +119,22 @@ def apply_selected(
         if isinstance(values["min_samples_leaf"], Integral):
             values["min_samples_leaf"] = max(values["min_samples_leaf"], selected.get("min_samples_leaf", 1))
     return values
+
+
+def list_changes(
+    parameters: Mapping[str, Any], selected: Mapping[str, Any], target: str, image_shape: tuple[int, ...] | None
+) -> dict[str, Any]:
+    """Return the values to set so that a fit selects nothing and trains what was selected.
+
+    The inverse of ``apply_selected``: an estimator that is given them has its parameters.
+    """
+    limited = resolve_depth(parameters, target)
+    resolved = apply_selected(limited, selected, image_shape)
+    changes = {name: value for name, value in resolved.items() if value is not limited[name] and value != limited[name]}
+    changes = {name: changes[name] for name in changes if name in selected or name not in RESOLVED_ALONG}
+    if is_auto(parameters, "shrinkage") and "shrinkage" not in selected:
+        changes["shrinkage"] = 0.0 if has_linear_leaves(resolved) else TRIAL_SHRINKAGE
+    return changes
 
 
 def is_postprocessing_unresolved(parameters: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from time import monotonic
 from typing import Any, NamedTuple
@@ -167,7 +168,9 @@ class CandidateSearch:
         return {"max_depth": self.max_depth, **{name: value for name, value in values.items() if self.is_free(name)}}
 
     def is_free(self, name: str) -> bool:
-        """Return True if candidates may set a parameter."""
+        """Return True if candidates may set a parameter; L-BFGS has no schedule of γ."""
+        if name == "steepness_step" and self.uses_lbfgs:
+            return False
         return name in ALWAYS_FREE or is_auto(self.parameters, name)
 
     def evaluate(self, values: dict[str, Any]) -> None:
@@ -202,7 +205,7 @@ class CandidateSearch:
         is_large = not self.evaluator.is_ensemble and not self.uses_lbfgs
         return LARGE_TREE_ROUNDS if is_large else self.evaluator.rounds
 
-    @property
+    @cached_property
     def uses_lbfgs(self) -> bool:
         """True if hyperplanes are trained by L-BFGS, which has a schedule of its own."""
         values = {"max_depth": self.max_depth, "split": "oblique", "l1": 0.0}

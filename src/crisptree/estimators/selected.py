@@ -1,0 +1,82 @@
+"""What trees and forests offer after model selection: its results, and simpler models that score nearly the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from crisptree.parameters.estimators import check_argument
+from crisptree.parameters.training import TrainingOptions
+from crisptree.selection.parameters import list_changes
+
+if TYPE_CHECKING:
+    from crisptree.inference import CrispTree
+    from crisptree.selection.candidates import Trial
+
+
+class SelectionResults:
+    """Mixin of estimators that select parameters which are "auto"."""
+
+    best_params_: dict[str, Any]
+    cv_results_: list[Trial]
+
+    if TYPE_CHECKING:
+        image_shape_: tuple[int, ...] | None
+
+        def _named_trees(self) -> dict[str, CrispTree]: ...
+
+        def training_parameters(self) -> dict[str, Any]: ...
+
+    @property
+    def n_candidates_(self) -> int:
+        """Number of candidates that were trained; as ``max_candidates`` it repeats a fit with a time budget."""
+        check_is_fitted(self)
+        return max((trial.candidate for trial in self.cv_results_), default=0)
+
+    def simplest_within(self, points: float = 0.5) -> Self:
+        """Return an unfitted estimator with the parameters of the simplest candidate that scores nearly as the best.
+
+        The simplest one has the smallest product of leaves and non-zero weights, those of linear leaves included. Its
+        parameters are set, so that the fit selects nothing. Where thresholds and hyperplanes alternate in a forest, a
+        depth that was selected for hyperplanes limits the thresholds, too.
+
+        Parameters
+        ----------
+        points : float, default=0.5
+            How much lower the held-out score may be than the best one: percentage points of accuracy, or hundredths of
+            R² or of another ``scoring``.
+
+        Returns
+        -------
+        estimator
+            A clone to fit.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = CrispTreeClassifier(random_state=0).fit(X, y)
+        >>> simple = model.simplest_within(points=3).fit(X, y)
+        >>> simple.get_n_leaves() <= model.get_n_leaves(), bool(simple.score(X, y) > 0.9)
+        (True, True)
+        """
+        check_is_fitted(self)
+        check_argument("points", points)
+        if not self.cv_results_:
+            raise ValueError(
+                "simplest_within needs the candidates of model selection; this model has none: all parameters were "
+                "given, there were too few rows, or it was loaded from a file, which lacks them."
+            )
+        from crisptree.selection.candidates import find_simplest  # which imports torch
+
+        values = find_simplest(self.cv_results_, points / 100).values
+        if values.items() <= self.best_params_.items():
+            values = self.best_params_  # which has the shrinkage, too
+        target = next(iter(self._named_trees().values())).target.name
+        changes = list_changes(self.training_parameters(), values, target, self.image_shape_)
+        options = {name: f"training__{name}" for name in TrainingOptions.PARAMETERS}
+        unfitted: Self = clone(self).set_params(**{options.get(name, name): changes[name] for name in changes})
+        return unfitted
