@@ -152,7 +152,7 @@ def test_every_word_is_known_where_it_is_used():
         if declared.rule
     }
     assert words["algorithm"] == set(ALGORITHMS) | {"non_greedy"}
-    assert words["grow"] == set(SEARCHES) | {"greedy", "balanced"}
+    assert words["grow"] == set(SEARCHES) | {"greedy", "balanced", "cart"}
     assert words["annealing"] == set(SCHEDULES)
     assert words["learning_rate_decay"] == set(DECAYS)
     assert words["scale"] == {*SCALES, "auto"}

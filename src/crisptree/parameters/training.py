@@ -264,8 +264,6 @@ def _make_init(cls: type[Declared]) -> Callable[..., None]:
 
 
 CART = "cart"
-"""Growth of the thresholds that model selection tries."""
-
 BASELINES = ("axis_aligned", "random", "oc1", "co2")
 ADAM_OPTIONS = (
     "epochs",
@@ -499,10 +497,8 @@ class TrainingOptions(Declared):
     time_budget: float | None = parameter(
         default=None,
         kind="float or None",
-        doc="""Seconds of model selection after which no further candidate is trained. The candidate in training
-        is finished, at least one is trained, and the final fit is always whole. How many candidates
-        that makes depends on the machine; ``max_candidates=model.n_candidates_`` repeats such a fit
-        exactly. Not with ``checkpoint``.""",
+        doc="""Seconds after which model selection trains no further candidate. One is always trained, and the
+        final fit is whole. ``max_candidates=model.n_candidates_`` repeats such a fit exactly.""",
         rule=number(0.0, strict=True, none=True),
         flag="--time-budget",
         before=None,
