@@ -11,7 +11,7 @@ DOCS_READY := .venv/.docs-ready
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test check test-isa test-slow fuzz lock test-browser test-sanitize test-races bench-predict bench-fit
-.PHONY: bench-small bench-segment paper paper-quick
+.PHONY: bench-tables bench-segment paper paper-quick
 .PHONY: segmentation pictures report-images docs clean
 
 help:
@@ -20,7 +20,7 @@ help:
 	@echo "make docs       the documentation, with all examples run, into build/docs"
 	@echo "make check      style and types only"
 	@echo "make bench-predict, make bench-fit   how fast prediction and training are"
-	@echo "make bench-small   scores and fit times on small real tables beside other models; hours, resumes (set CRISPTREE_DATA: tables.zip)"
+	@echo "make bench-tables   scores, ranks and fit times on real tables beside other models; hours, resumes; JOBS=16 (set CRISPTREE_DATA: tables.zip)"
 	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes; JOBS=16 for sixteen processes"
 	@echo "make paper-quick   a small version on the bundled digits; minutes"
 	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it)"
@@ -121,10 +121,11 @@ bench-predict: setup
 bench-fit: setup
 	$(BIN)/python benchmarks/bench_fit.py
 
-# Fits whose records are in build/small.jsonl are not run again; the single fits are measured last, then the page is written.
-bench-small: setup
-	$(BIN)/python -m benchmarks.bench_small
-	$(BIN)/python -m benchmarks.bench_small --speed --page
+# Fits whose records are in build/tables.jsonl are not run again; the single fits are measured last, then the page is written.
+bench-tables: setup
+	$(BIN)/python -m benchmarks.bench_tables --jobs $(JOBS)
+	$(BIN)/python -m benchmarks.bench_tables --speed
+	$(BIN)/python -m benchmarks.bench_tables --page
 
 paper: setup
 	$(BIN)/python -m experiments.run --jobs $(JOBS)

@@ -69,18 +69,16 @@ def find_source(data_home: Path | None = None) -> Path:
 
 def read_tables(source: Path, names: Collection[str] = ()) -> Iterator[Table]:
     """Yield the tables of a zip file or folder, ordered by path; only those in ``names`` unless it is empty."""
-    files = {path: read for path, read in _list_files(source).items() if path.suffix in READERS}
-    known = {path.stem for path in files}
-    if not known:
-        raise ValueError(f"{source} must hold .npz or .csv files; it holds none.")
-    if unknown := set(names) - known:
-        raise ValueError(f"{source} has no tables {sorted(unknown)}; it has {sorted(known)}.")
-    for path, read in files.items():
-        if not names or path.stem in names:
-            X, y, columns = READERS[path.suffix](path, read())
-            task = path.parent.name if path.parent.name in TASKS else infer_task(y)
-            y = y.astype(np.float64) if task == REGRESSION else y
-            yield Table(path.stem, task, X.astype(np.float64), y, tuple(map(str, columns)))
+    for path, read in _list_tables(source, names).items():
+        X, y, columns = READERS[path.suffix](path, read())
+        task = path.parent.name if path.parent.name in TASKS else infer_task(y)
+        y = y.astype(np.float64) if task == REGRESSION else y
+        yield Table(path.stem, task, X.astype(np.float64), y, tuple(map(str, columns)))
+
+
+def list_names(source: Path, names: Collection[str] = ()) -> list[str]:
+    """List the names of the tables that ``read_tables`` yields."""
+    return [path.stem for path in _list_tables(source, names)]
 
 
 def infer_task(y: np.ndarray) -> str:
@@ -110,6 +108,17 @@ def split_rows(table: Table, seed: int) -> Split:
         imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(X_train)
         X_train, X_test = imputer.transform(X_train), imputer.transform(X_test)
     return Split(X_train, X_test, y_train, y_test)
+
+
+def _list_tables(source: Path, names: Collection[str]) -> dict[PurePosixPath, Callable[[], bytes]]:
+    """Paths of tables, sorted, each with the function that reads it; only those in ``names`` unless it is empty."""
+    files = {path: read for path, read in _list_files(source).items() if path.suffix in READERS}
+    known = {path.stem for path in files}
+    if not known:
+        raise ValueError(f"{source} must hold .npz or .csv files; it holds none.")
+    if unknown := set(names) - known:
+        raise ValueError(f"{source} has no tables {sorted(unknown)}; it has {sorted(known)}.")
+    return {path: read for path, read in files.items() if not names or path.stem in names}
 
 
 def _list_files(source: Path) -> dict[PurePosixPath, Callable[[], bytes]]:

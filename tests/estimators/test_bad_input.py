@@ -26,7 +26,10 @@ def fit(X=X, y=Y, fit_arguments=None, **parameters):
     [
         ({"split": "curved"}, r"`split` must be 'auto', 'oblique', 'axis', 'conv' or a function.*got 'curved'"),
         ({"algorithm": "sgd"}, r"`algorithm` must be one of 'em', .*'likelihood', 'non_greedy'; got 'sgd'"),
-        ({"grow": "wild"}, "`grow` must be one of 'greedy', 'balanced', 'cart', 'axis_aligned', 'random', 'oc1', 'co2'"),
+        (
+            {"grow": "wild"},
+            "`grow` must be one of 'greedy', 'balanced', 'cart', 'axis_aligned', 'random', 'oc1', 'co2'",
+        ),
         ({"grow": "oc1", "split": "axis"}, "`split` must be 'auto' or 'oblique' for grow='oc1'; got 'axis'"),
         (
             {"algorithm": "non_greedy", "split": "axis"},

@@ -25,9 +25,7 @@ SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imp
             CrispTreeClassifier.from_flat(**AXIS, max_depth=3, epochs=5, min_updates=20, finetune_epochs=5),
             marks=pytest.mark.slow,
         ),
-        CrispTreeClassifier(  # the check of class weights gives scikit-learn's trees this minimum, too
-            training=TrainingOptions(grow="axis_aligned", finetune_epochs=0, min_weight_fraction_leaf=0.01), max_depth=3
-        ),
+        CrispTreeClassifier(training=TrainingOptions(grow="axis_aligned", finetune_epochs=0), max_depth=3),
         pytest.param(
             CrispTreeClassifier(
                 training=TrainingOptions(

@@ -107,6 +107,12 @@ class TreeParameters(EstimatorParameters):
         rule=rows_or_fraction(1, below_one=True),
         flag="--min-samples-leaf",
     )
+    min_weight_fraction_leaf: float = parameter(
+        default=0.0,
+        kind="float",
+        doc="Minimum share of the total sample weight on each side of a split.",
+        rule=number(0.0, high=0.5),
+    )
     l1: float | str = parameter(
         default=0.0,
         kind="float",
@@ -546,7 +552,7 @@ BOOTSTRAP_DOC = """Draw rows with replacement. False draws them without, and tak
         "auto" is True, but False with four fifths of the rows for images without ``max_samples``. Rows
         are weighted, not copied."""
 
-UNPRUNED = {"ccp_alpha": None, "shrinkage": 0.0, "max_features_per_split": None}
+UNPRUNED = {"ccp_alpha": None, "shrinkage": 0.0, "max_features_per_split": None, "min_weight_fraction_leaf": 0.0}
 """The mean of many trees is regularised already, and nobody reads the splits of many."""
 
 

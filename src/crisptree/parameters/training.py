@@ -481,12 +481,6 @@ class TrainingOptions(Declared):
         rule=rows_or_fraction(2),
         flag="--min-samples-split",
     )
-    min_weight_fraction_leaf: float = parameter(
-        default=0.0,
-        kind="float",
-        doc="Minimum share of the total sample weight on each side of a split.",
-        rule=number(0.0, high=0.5),
-    )
     min_impurity_decrease: float = parameter(
         default=0.0,
         kind="float",

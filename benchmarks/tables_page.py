@@ -1,24 +1,28 @@
-"""The page docs/results/small-tables.md from the records of bench_small.py."""
+"""The page docs/results/small-tables.md and its plot from the records of bench_tables.py."""
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.ranks import ALPHA, Ranks, draw_ranks
 from benchmarks.real_tables import CLASSIFICATION, TASKS
 from benchmarks.timing import table
 
 Record = Mapping[str, Any]
 
+IMAGE = Path(__file__).parent.parent / "docs" / "images" / "table-ranks.png"
 FIT, SPEED = "fit", "speed"
 KEYS = ("kind", "task", "table", "model", "n_jobs", "seed")
 """The fields that identify a record: a fit to a real table, or the median of single fits of known size."""
 
 TREE, CART, LINEAR, REFERENCE = "tree", "cart", "linear", "random_forest"
 MARGIN = 1.0
-"""Points of accuracy or of R² × 100 by which the tree may be below the better of tuned CART and linear model."""
+"""Points of accuracy or of R² × 100 by which a model may be below the better of tuned CART and linear model."""
 
 
 class Fits:
@@ -46,9 +50,16 @@ class Fits:
         """Accuracy in percent, or R² × 100.  (n_tables, n_seeds)"""
         return 100 * self.values(model, self.score)
 
+    @property
+    def means(self) -> np.ndarray:
+        """Points of all models, averaged over the seeds.  (n_tables, n_models)"""
+        return np.stack([self.points(model).mean(axis=1) for model in self.models], axis=1)
 
-def render_page(fits: Sequence[Record], speed: Sequence[Record], titles: Mapping[str, str]) -> str:
-    """Render the page.
+
+def render_page(
+    fits: Sequence[Record], speed: Sequence[Record], titles: Mapping[str, str], page: Path, image: Path
+) -> str:
+    """Render the page, and draw its plot.
 
     Parameters
     ----------
@@ -56,16 +67,22 @@ def render_page(fits: Sequence[Record], speed: Sequence[Record], titles: Mapping
         Records of fits to tables and of single fits.
     titles : dict
         Title of every model, in the order of the page's rows.
+    page, image : Path
+        Where the page will be, which links to the plot, and where the plot is drawn.
     """
     models = [name for name in titles if any(one["model"] == name for one in fits)]
     seeds = sorted({one["seed"] for one in fits})
     of_tasks = [Fits(fits, task, models, seeds) for task in TASKS]
     by_task = [one for one in of_tasks if one.tables]
     parts = ["# Small tables: scores and fit times of the defaults\n", describe_answer(by_task)]
+    if by_task and len(models) > 1:
+        link = Path(os.path.relpath(image, page.parent)).as_posix()
+        parts.append(render_ranks(by_task, titles, image, link))
     parts += [
         f"## {one.task.capitalize()}, {len(one.tables)} tables\n\n{render_models(one, titles)}" for one in by_task
     ]
     parts += [render_deficits(by_task, titles)] if can_compare(by_task) else []
+    parts += [render_tables(one, titles) for one in by_task]
     parts += [f"## Single fits of known size\n\n{render_speed(speed, titles)}"] if speed else []
     parts += [describe_protocol(fits, speed, of_tasks, seeds)]
     return "\n".join(parts)
@@ -97,11 +114,46 @@ def can_compare(by_task: Sequence[Fits]) -> bool:
     return bool(by_task) and {TREE, CART, LINEAR} <= set(by_task[0].models)
 
 
+def render_ranks(by_task: Sequence[Fits], titles: Mapping[str, str], image: Path, link: str) -> str:
+    """The section of the average ranks, with their plot and the number of tables where a model is far behind."""
+    models = by_task[0].models
+    everything = np.concatenate([fits.means for fits in by_task])
+    ranks = Ranks.of(everything)
+    draw_ranks(ranks, [titles[model] for model in models], image)
+    by_title = {fits.task: Ranks.of(fits.means) for fits in by_task} | {"all tables": ranks}
+    head = ["model", *by_title]
+    has_baselines = can_compare(by_task)
+    head += [f"tables > {MARGIN:g} point below CART or linear"] if has_baselines else []
+    rows = []
+    for column in np.argsort(ranks.mean, kind="stable"):
+        row = [titles[models[column]], *(f"{one.mean[column]:.2f}" for one in by_title.values())]
+        is_baseline = models[column] in (CART, LINEAR)
+        count = "—" if is_baseline else str(len(find_deficits(by_task, models[column]))) if has_baselines else ""
+        rows.append([*row, count] if has_baselines else row)
+    text = f"""Rank 1 is the best of {len(models)} models on a table, by the mean score over the seeds. Friedman's test
+    of equal ranks on all {ranks.n_tables} tables has p = {ranks.p_value:.2g}. The critical difference of Nemenyi's test
+    at α = {ALPHA:g} is {ranks.critical_difference:.2f}; bars join models whose ranks differ by less."""
+    plot = f"![Average ranks of the models with their critical difference]({link})\n"
+    return "\n".join(["## Average ranks\n", wrap(text), plot, table(head, rows)])
+
+
+def render_tables(fits: Fits, titles: Mapping[str, str]) -> str:
+    """The section of single tables: points of every model, averaged over the seeds; the best ones are bold."""
+    unit = "accuracy, %" if fits.task == CLASSIFICATION else "R² × 100"
+    rows = []
+    for name, means in zip(fits.tables, fits.means, strict=True):
+        texts = [f"{value:.1f}" for value in means]
+        best = max(means)
+        rows.append([name, *(f"**{text}**" if text == f"{best:.1f}" else text for text in texts)])
+    title = f"## Single {fits.task} tables: {unit}\n\n"
+    return title + table(["table", *(titles[model] for model in fits.models)], rows)
+
+
 def render_models(fits: Fits, titles: Mapping[str, str]) -> str:
     """Mean scores ± standard deviation over seeds, and fit times, of every model."""
     head = ["model", "accuracy, %", "log loss"] if fits.task == CLASSIFICATION else ["model", "R² × 100"]
-    head += ["median fit", "worst fit", "median over random forest"]
-    reference = np.median(fits.values(REFERENCE, "seconds")) if REFERENCE in fits.models else np.nan
+    head += ["median fit", "worst fit", "fit time over random forest: median", "90th percentile"]
+    reference = fits.values(REFERENCE, "seconds") if REFERENCE in fits.models else np.full((1, 1), np.nan)
     rows = []
     for model in fits.models:
         seconds = fits.values(model, "seconds")
@@ -109,15 +161,16 @@ def render_models(fits: Fits, titles: Mapping[str, str]) -> str:
         scores = [show_mean(fits.points(model), 1)]
         scores += [show_mean(fits.values(model, "log_loss"), 3)] if fits.task == CLASSIFICATION else []
         times = [show_seconds(np.median(seconds)), f"{show_seconds(seconds.max())} ({worst})"]
-        rows.append([titles[model], *scores, *times, show_ratio(np.median(seconds) / reference)])
+        ratios = [show_ratio(float(np.quantile(seconds / reference, share))) for share in (0.5, 0.9)]
+        rows.append([titles[model], *scores, *times, *ratios])
     return table(head, rows)
 
 
-def find_deficits(by_task: Sequence[Fits]) -> list[tuple[str, list[float]]]:
-    """Tables with the points of tree, CART and linear model, where the tree is below the better by ``MARGIN``."""
+def find_deficits(by_task: Sequence[Fits], own: str = TREE) -> list[tuple[str, list[float]]]:
+    """Tables with the points of a model, CART and the linear one, where it is below the better by ``MARGIN``."""
     found = []
     for fits in by_task:
-        means = np.stack([fits.points(model).mean(axis=1) for model in (TREE, CART, LINEAR)], axis=1)
+        means = np.stack([fits.points(model).mean(axis=1) for model in (own, CART, LINEAR)], axis=1)
         behind = means[:, 0] < means[:, 1:].max(axis=1) - MARGIN
         found += [(name, means[row].tolist()) for row, name in enumerate(fits.tables) if behind[row]]
     return found
@@ -154,7 +207,8 @@ def describe_protocol(
 ) -> str:
     """Describe how the figures were made: protocol, tables, machine and versions."""
     n_jobs = sorted({one["n_jobs"] for one in fits})
-    paragraphs = [PROTOCOL.format(seeds=join(seeds), n_jobs=join(n_jobs))]
+    processes = sorted({one.get("processes", 1) for one in fits})
+    paragraphs = [PROTOCOL.format(seeds=join(seeds), n_jobs=join(n_jobs), processes=join(processes))]
     load = [one["seconds"] / one["cpu_seconds"] for one in fits if one["cpu_seconds"]]
     if load and n_jobs == [1]:
         paragraphs[0] += f" Wall-clock over processor time, median of all fits: {np.median(load):.2f}."
@@ -176,16 +230,18 @@ def describe_protocol(
 
 COMMAND = """## Protocol
 
-    CRISPTREE_DATA=/folder/of/data make bench-small
+    CRISPTREE_DATA=/folder/of/data make bench-tables
 """
 
 PROTOCOL = """Each seed (here {seeds}) splits the rows of a table 75 / 25, stratified for classification, and is the
 `random_state` of the models. Crisp models have their defaults, train on the CPU and predict with hard routing. CART
 selects `ccp_alpha`, `min_samples_leaf` and `max_depth` by 5-fold cross-validation over a fixed grid. The linear model
 is logistic or ridge regression on standardised columns, its penalty selected by 5-fold cross-validation. The others
-have their defaults. Scores are means over tables of the score on test rows, ± the standard deviation over seeds; the
+have their defaults; text and categories are coded as numbers for all models. Scores are means over tables of the
+score on test rows, ± the standard deviation over seeds; the
 log loss clips probabilities of 0 as scikit-learn's does. Times are wall-clock seconds of `fit`, selection included,
-over all tables and seeds; all models of a table are fitted one after the other in one process with n_jobs={n_jobs}.
+over all tables and seeds; all models of a table are fitted one after the other in one process with n_jobs={n_jobs},
+{processes} such processes side by side. Ratios of fit times are those of the same table and seed.
 Single fits are medians of fits that take turns."""
 
 
