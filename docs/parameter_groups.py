@@ -35,7 +35,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Limits of growth": ("min_samples_split", "min_weight_fraction_leaf", "min_impurity_decrease"),
     "What makes a forest": ("n_estimators", "bootstrap", "max_samples", "max_features"),
-    "What is held out": ("validation_fraction", "early_stopping", "n_iter_no_change"),
+    "What is selected, and on which rows": (
+        *("scoring", "time_budget", "max_candidates"),
+        *("validation_fraction", "early_stopping", "n_iter_no_change"),
+    ),
     "Running": ("warm_start", "random_state", "n_jobs", "verbose", "training", "device", "callbacks"),
 }
 """Parameters in none of them stand last."""

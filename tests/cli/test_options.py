@@ -92,7 +92,11 @@ def test_errors_of_the_library_name_the_flag_of_a_parameter_that_has_one():
     ("estimator", "command", "without"),
     [
         (ClassifierParameters, ["fit"], ()),
-        (SegmenterParameters, ["segment", "fit"], ("class_weight", "leaf_l2", "max_shift", "optimizer", "n_init")),
+        (
+            SegmenterParameters,
+            ["segment", "fit"],
+            ("class_weight", "leaf_l2", "max_shift", "optimizer", "n_init", "time_budget", "max_candidates"),
+        ),
     ],
 )
 def test_commands_have_every_flag_that_is_declared(estimator, command, without):

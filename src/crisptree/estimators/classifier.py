@@ -55,7 +55,10 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, RowEsti
         Selected values of the parameters that are "auto", and the depth, which may be below ``max_depth``; empty
         without such parameters, or with too few rows.
     cv_results_ : list of Trial
-        All candidates: values, score on held-out rows, weights, leaves. Not part of a model file.
+        All trials of the candidates: ``values``, ``score`` on held-out rows and its ``error``, ``leaves``, ``weights``;
+        docs/tuning.md lists their fields. Not part of a model file.
+    n_candidates_ : int
+        Number of candidates that were trained; as ``max_candidates`` it repeats a fit with a ``time_budget``.
     shrinkage_ : float
         The shrinkage λ of the leaf tables of ``tree_``, selected or given.
     nu_ : float

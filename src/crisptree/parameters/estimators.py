@@ -301,9 +301,9 @@ class RowParameters(TreeParameters):
     leaf_model: str = parameter(
         default="auto",
         kind='{"auto", "constant", "linear", "branch_linear"}',
-        doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression whose
-        weights are sums of parts along the path (docs/linear-leaves.md), of all features ("linear") or of
-        those that the splits of the tree have ("branch_linear"). Linear leaves need dense rows of at most
+        doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression of all
+        features ("linear") or of those that the splits of the tree have ("branch_linear"). The weights of
+        linear leaves are sums of parts along the path (docs/linear-leaves.md). They need dense rows of at most
         512 features and linear splits. "auto" compares both on held-out rows of small
         tables where other parameters are selected, too; else leaves are constant.""",
         rule=one_of("auto", "constant", "linear", "branch_linear"),
@@ -552,7 +552,7 @@ BOOTSTRAP_DOC = """Draw rows with replacement. False draws them without, and tak
         "auto" is True, but False with four fifths of the rows for images without ``max_samples``. Rows
         are weighted, not copied."""
 
-UNPRUNED = {"ccp_alpha": None, "shrinkage": 0.0, "max_features_per_split": None, "min_weight_fraction_leaf": 0.0}
+UNPRUNED = {"ccp_alpha": None, "shrinkage": 0.0, "max_features_per_split": None, "spatial_penalty": 0.0}
 """The mean of many trees is regularised already, and nobody reads the splits of many."""
 
 
