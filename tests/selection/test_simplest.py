@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine, make_friedman1
 
-from crisptree import CrispForestClassifier, CrispForestRegressor, CrispTreeClassifier, CrispTreeRegressor
+from crisptree import CrispForestClassifier, CrispForestRegressor, CrispTreeClassifier, CrispTreeRegressor, load
 from crisptree.selection.candidates import Trial, find_simplest
 from crisptree.selection.parameters import apply_selected, list_changes, resolve_depth
 
@@ -100,10 +100,13 @@ def test_a_linear_leaf_alone_is_fitted_by_cart_too():
     assert leaf.score(X, y) > 0.6
 
 
-def test_without_candidates_there_is_nothing_to_choose_from(tmp_path):
+def test_without_candidates_there_is_nothing_to_choose_from(cancer, tmp_path):
     X, y = load_wine(return_X_y=True)
     model = CrispTreeClassifier(max_depth=1, split="oblique", l1=0.0, input_noise=0.3, shrinkage=0.0).fit(X, y)
     with pytest.raises(ValueError, match="needs the candidates of model selection"):
         model.simplest_within()
+    cancer[0].save(tmp_path / "model.crisp")
+    with pytest.raises(ValueError, match="or it was loaded from a file"):
+        load(tmp_path / "model.crisp").simplest_within()
     with pytest.raises(ValueError, match="`points` must be a number at least 0"):
         model.simplest_within(-1)

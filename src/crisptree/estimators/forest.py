@@ -373,7 +373,7 @@ class CrispForestClassifier(ProbabilisticClassifier, ForestClassifierParameters,
         Out-of-bag accuracy; missing if every tree is trained on all rows.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Out-of-bag class probabilities; NaN for rows without weight and rows that all trees were trained on.
-    best_params_, cv_results_, image_shape_, encoder_, n_features_in_, feature_names_in_, history_
+    best_params_, cv_results_, n_candidates_, image_shape_, encoder_, n_features_in_, feature_names_in_, history_
         As in ``CrispTreeClassifier``; ``history_`` has the growth of all trees, then the finetuning of each.
     best_iteration_ : ndarray of shape (n_trees,)
         With ``early_stopping`` only: the finetuning epoch that is kept of every tree; 0 for the tree before it.
@@ -496,7 +496,8 @@ class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestE
         Out-of-bag 1 − squared error / variance; missing if every tree is trained on all rows.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Out-of-bag predictions; NaN for rows without weight and rows that all trees were trained on.
-    best_params_, cv_results_, best_iteration_, image_shape_, encoder_, n_features_in_, feature_names_in_, history_
+    best_params_, cv_results_, n_candidates_, best_iteration_, image_shape_, encoder_, n_features_in_, feature_names_in_,
+    history_
         As in ``CrispForestClassifier``.
 
     Examples

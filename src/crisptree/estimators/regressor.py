@@ -100,7 +100,7 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, RowEstimator):
         The tree before finetuning, neither pruned nor shrunk.
     n_outputs_ : int
         Number of outputs.
-    best_params_, cv_results_, shrinkage_, best_iteration_, history_
+    best_params_, cv_results_, n_candidates_, shrinkage_, best_iteration_, history_
         As in ``CrispTreeClassifier``.
     image_shape_, encoder_, n_features_in_, feature_names_in_
         As in ``CrispTreeClassifier``.

@@ -65,14 +65,15 @@ class SelectionResults:
         """
         check_is_fitted(self)
         check_argument("points", points)
-        if not self.cv_results_:
+        trials = getattr(self, "cv_results_", [])
+        if not trials:
             raise ValueError(
                 "simplest_within needs the candidates of model selection; this model has none: all parameters were "
                 "given, there were too few rows, or it was loaded from a file, which lacks them."
             )
         from crisptree.selection.candidates import find_simplest  # which imports torch
 
-        values = find_simplest(self.cv_results_, points / 100).values
+        values = find_simplest(trials, points / 100).values
         if values.items() <= self.best_params_.items():
             values = self.best_params_  # which has the shrinkage, too
         target = next(iter(self._named_trees().values())).target.name

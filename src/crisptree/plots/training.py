@@ -133,7 +133,9 @@ def plot_selection(model: Any, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_minor_locator(NullLocator())
     ax.margins(x=0.15)
     ax.set_xlabel("weights that are not zero", fontsize=8)
-    ax.set_ylabel("accuracy on held-out rows, hard, in %", fontsize=8)
+    scoring = estimator.scoring
+    metric = "accuracy on held-out rows, hard, in %" if scoring is None else f"{scoring} on held-out rows × 100"
+    ax.set_ylabel(metric, fontsize=8)
     ax.tick_params(labelsize=7)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
