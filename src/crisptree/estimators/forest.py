@@ -496,8 +496,8 @@ class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestE
         Out-of-bag 1 − squared error / variance; missing if every tree is trained on all rows.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Out-of-bag predictions; NaN for rows without weight and rows that all trees were trained on.
-    best_params_, cv_results_, n_candidates_, best_iteration_, image_shape_, encoder_, n_features_in_, feature_names_in_,
-    history_
+    best_params_, cv_results_, n_candidates_, best_iteration_, image_shape_, encoder_, n_features_in_,
+    feature_names_in_, history_
         As in ``CrispForestClassifier``.
 
     Examples
