@@ -138,6 +138,8 @@ class LeafRows:
         share = np.concatenate([one.share for one in members])
         rows = np.concatenate([one.rows for one in members])
         begin = np.concatenate([[0], np.cumsum([len(one.rows) for one in members])])
+        unit = float(share.sum()) / max(len(share), 1) or 1.0  # the kernel's guards are in rows
+        share, scaled = share / unit, [penalty / unit for penalty in penalties]
         q, total = self.x.shape[1], self._curvature * float(share.sum())
         sums = np.empty((len(penalties), structure.n_nodes, q, self.n_answers))
         variances = (
@@ -151,8 +153,8 @@ class LeafRows:
             np.asarray(share, dtype=np.float64),
             structure.left,
             structure.right,
-            np.stack([root_strengths(structure, q, total, penalty) for penalty in penalties]),
-            np.asarray(penalties, dtype=np.float64),
+            np.stack([root_strengths(structure, q, total, penalty) for penalty in scaled]),
+            np.asarray(scaled, dtype=np.float64),
             None if start is None else np.ascontiguousarray(start),
             sums,
             variances,

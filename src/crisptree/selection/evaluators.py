@@ -53,8 +53,9 @@ as a fit would leave them."""
 LEAST_PROBABILITY = 1e-3
 """Log losses of trials are bounded, so that single rows do not decide."""
 
-TRIAL_TREES = 5
-"""Trees of a trial: enough to tell apart most candidates that help a forest from those that help a single tree."""
+TRIAL_TREES = {"classes": 10, "gaussians": 5}
+"""Trees of a trial: enough to tell apart most candidates that help a forest from those that help a single tree. The
+gain of a regression by more trees is extrapolated."""
 
 AUTO_TREES = 25
 """Trees that a forest is assumed to have where n_estimators is "auto"."""
@@ -140,11 +141,13 @@ class TreeEvaluator(Evaluator):
         penalties beside that of the depth before are tried.
         """
         target, trials = folds[0].problem.target, list[Trial]()
-        for depth in [depth for depth in LINEAR_LEAF_DEPTHS if depth <= deepest]:
+        # One leaf has no thresholds: hyperplanes of depth 0 are tried.
+        lowest = 1 if spec.grow == "cart" else 0
+        for depth in [depth for depth in LINEAR_LEAF_DEPTHS if lowest <= depth <= deepest]:
             penalties = self._list_penalties(folds, depth)
             if not is_auto(self.parameters, "leaf_l2"):
                 penalties = [spec.leaf_penalty or 0.0]
-            elif len(trials) > 1 and not target.is_regression:
+            elif trials and trials[-1].values["max_depth"] and not target.is_regression:
                 place = penalties.index(trials[-1].values["leaf_l2"])
                 penalties = penalties[max(0, place - 1) : place + 2]
             some = [truncate(tree, depth) for tree in trees]
@@ -155,7 +158,7 @@ class TreeEvaluator(Evaluator):
             ]
             trials.append(select_penalty(tried))
             yield trials[-1]
-            if len(trials) > 2 and max(trial.merit for trial in trials[-2:]) < max(t.merit for t in trials[:-2]):
+            if not target.is_regression and is_past_best(trials):
                 return
 
     def _score_penalties(
@@ -214,6 +217,12 @@ class TreeEvaluator(Evaluator):
             for tree, fold in zip(trees, folds, strict=True)
         ]
         return float(np.median(strengths))
+
+
+def is_past_best(trials: Sequence[Trial]) -> bool:
+    """Return True if the last two trials of trees with splits are no better than the best before them."""
+    merits = [trial.merit for trial in trials if trial.values["max_depth"]]
+    return len(merits) > 2 and max(merits[-2:]) <= max(merits[:-2])
 
 
 def select_penalty(trials: Sequence[Trial]) -> Trial:
@@ -312,9 +321,10 @@ class ForestEvaluator(Evaluator):
     def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
         """Train a few trees on every fold and score their mean."""
         max_features = values.get("max_features", self.parameters["max_features"])
-        forests = [self.fit_trees(spec, max_features, fold.problem, TRIAL_TREES) for fold in folds]
+        n_trees = TRIAL_TREES[folds[0].problem.target.name]
+        forests = [self.fit_trees(spec, max_features, fold.problem, n_trees) for fold in folds]
         row_weights = np.concatenate([fold.held_out.weight for fold in folds])
-        leaves = sum(tree.structure.n_leaves for trees in forests for tree in trees) / (len(folds) * TRIAL_TREES)
+        leaves = sum(tree.structure.n_leaves for trees in forests for tree in trees) / (len(folds) * n_trees)
         predictions = None
         if folds[0].problem.target.is_regression:
             predictions = self._predict(forests, folds)
@@ -339,7 +349,7 @@ class ForestEvaluator(Evaluator):
             for trees, fold in zip(forests, folds, strict=True)
         ]
         mean, variance, y = (np.concatenate(part) for part in list(zip(*by_fold, strict=True))[:3])
-        return EnsemblePredictions(mean, variance, y, TRIAL_TREES)
+        return EnsemblePredictions(mean, variance, y, len(forests[0]))
 
     def select(self, search: CandidateSearch) -> dict[str, Any]:
         """Select the best score, or a reference unless that is exceeded beyond chance."""
