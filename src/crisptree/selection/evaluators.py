@@ -15,7 +15,14 @@ from crisptree.inference.finalization import select_strength, shrink, truncate
 from crisptree.inference.flat_tree import BRANCH_LINEAR, CrispForest, has_linear_leaves
 from crisptree.learning.fitting import Bag, fit_forest, fit_tree
 from crisptree.learning.history import current_store
-from crisptree.learning.linear_leaves import PENALTIES, PENALTIES_OF_ONE_LEAF, STEPS_TO_SCORE, with_models
+from crisptree.learning.linear_leaves import (
+    PENALTIES,
+    PENALTIES_OF_ONE_LEAF,
+    STEPS_TO_SCORE,
+    compute_logistic_losses,
+    fit_models,
+    predict_models,
+)
 from crisptree.learning.options import LBFGS, Spec
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.selection.candidates import (
@@ -169,8 +176,9 @@ class TreeEvaluator(Evaluator):
 
         def score_fold(pair: tuple[FlatTree, Fold]) -> list[RowScores]:
             tree, fold = pair
-            models = with_models(tree, fold.problem, descending, 1, of_branches=of_branches, steps=STEPS_TO_SCORE)
-            return [score_tree(model, fold, 1) for model in models]
+            models = fit_models(tree, fold.problem, descending, 1, of_branches=of_branches, steps=STEPS_TO_SCORE)
+            outputs = predict_models(tree, models, fold.held_out.X, 1)
+            return [score_outputs(one, fold.held_out.y, fold.problem.target) for one in outputs]
 
         with workers(min(len(folds), n_threads(self.n_jobs)) if current_store() is None else 1) as each_of:
             by_fold = list(each_of(score_fold, zip(trees, folds, strict=True)))
@@ -258,6 +266,14 @@ def score_tree(tree: FlatTree, fold: Fold, n_jobs: int | None) -> RowScores:
     values = tree.scaled_values(route_rows(tree, rows.X, n_jobs), rows.X)
     scores = np.asarray(target.score_predictions(target.predict(values), rows.y), dtype=np.float64)
     return scores, compute_log_losses(values, rows.y, target)
+
+
+def score_outputs(outputs: Doubles, y: npt.NDArray[Any], target: Target) -> RowScores:
+    """Score linear outputs of rows, logits or means, and compute their log loss."""
+    if target.is_regression:
+        return np.asarray(target.score_predictions(outputs, y), dtype=np.float64), None
+    losses = np.minimum(compute_logistic_losses(outputs, y), -np.log(LEAST_PROBABILITY))
+    return np.asarray(target.score_predictions(target.predict(outputs), y), dtype=np.float64), losses
 
 
 def join_folds(scored: Sequence[RowScores]) -> RowScores:
