@@ -371,7 +371,7 @@ def predict_models(tree: FlatTree, models: FittedModels, X: RawRows, n_jobs: int
 
 def compute_logistic_losses(outputs: Doubles, y: npt.NDArray[np.int64]) -> Doubles:
     """Return the log loss of every row from the logits of its classes.  (n, n_classes), (n,) → (n,)"""
-    return -log_softmax(outputs)[np.arange(len(y)), y]
+    return np.asarray(-log_softmax(outputs)[np.arange(len(y)), y], dtype=np.float64)
 
 
 def with_models(
