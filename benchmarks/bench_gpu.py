@@ -2,23 +2,20 @@
 
     CRISPTREE_DATA=folder python benchmarks/bench_gpu.py
 
-``folder`` has MNIST's four files as published (``train-images-idx3-ubyte.gz`` and so on). The first fit of this process
+``folder`` has MNIST. The first fit of this process
 builds kernels unless Triton's cache has them: ``--clean`` gives it an empty cache.
 """
 
 from __future__ import annotations
 
-import gzip
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 if "--clean" in sys.argv:
     os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
@@ -29,6 +26,7 @@ from bench_group import PLAIN
 from timing import table
 
 from crisptree import CrispTreeClassifier
+from crisptree.datasets import load_mnist
 from crisptree.distributed import single_process
 
 MNIST = {"max_depth": 8, "epochs": 50, "finetune_epochs": 50}
@@ -36,21 +34,11 @@ BUDGET = 300.0
 """Seconds; measurements that have not begun by then are left out."""
 
 
-def read_idx(path: Path, header: int) -> npt.NDArray[np.uint8]:
-    """Read one of MNIST's files, packed or not."""
-    packed = path.with_name(path.name + ".gz")
-    content = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
-    return np.frombuffer(content, np.uint8, offset=header)
-
-
-def read_mnist(folder: Path) -> tuple[Any, ...]:
+def read_mnist() -> tuple[Any, ...]:
     """Training and test digits: X (n, 784) from 0 to 1, and labels."""
-    parts = []
-    for name in ("train", "t10k"):
-        images = read_idx(folder / f"{name}-images-idx3-ubyte", 16)
-        labels = read_idx(folder / f"{name}-labels-idx1-ubyte", 8)
-        parts += [images.reshape(-1, 784).astype(np.float32) / 255, labels.astype(np.int64)]
-    return tuple(parts)
+    data = load_mnist()
+    parts = ((data.X_train, data.y_train), (data.X_test, data.y_test))
+    return tuple(part for X, y in parts for part in (X.reshape(len(X), -1).astype(np.float32) / 255, y))
 
 
 def measure(make: Callable[[], Any], X: Any, y: Any) -> tuple[float, Any]:
@@ -63,7 +51,7 @@ def measure(make: Callable[[], Any], X: Any, y: Any) -> tuple[float, Any]:
 
 
 def main() -> None:
-    X, y, test, labels = read_mnist(Path(os.environ["CRISPTREE_DATA"]))
+    X, y, test, labels = read_mnist()
     device: dict[str, Any] = {"device": "cuda"}
     works: dict[str, Callable[[], Any]] = {
         "MNIST depth 8, 50 + 50 epochs": lambda: CrispTreeClassifier.from_flat(**PLAIN, **MNIST, **device),

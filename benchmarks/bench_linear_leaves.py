@@ -74,7 +74,7 @@ def once(depth: int, penalty: float, seed: int, X: Any, y: Any) -> CrispTreeClas
     model = CrispTreeClassifier.from_flat(max_depth=depth, **PLAIN, random_state=seed, n_jobs=1).fit(X, y)
     part = RowSet(X, y.astype(np.int64), np.ones(len(y)))
     problem = TrainingTask(part, model.tree_.statistics.scaling, Classes(len(model.classes_)))
-    (model.tree_,) = with_models(model.tree_, problem, [penalty], 1)
+    model.tree_ = with_models(model.tree_, problem, penalty, 1)
     return model
 
 

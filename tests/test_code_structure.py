@@ -50,10 +50,10 @@ BUSY_MODULES = {
 SAME_NAMES: dict[str, int] = {}
 
 MAX_MODULES_ENTERED = {
-    "fit of an array": 38,
-    "fit of a regression tree": 39,
-    "fit of a DataFrame": 42,
-    "fit of a forest": 39,
+    "fit of an array": 37,
+    "fit of a regression tree": 38,
+    "fit of a DataFrame": 43,
+    "fit of a forest": 38,
     "fit of batches": 40,
     "fit in a process group": 41,
     "load": 15,

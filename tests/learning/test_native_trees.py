@@ -15,7 +15,6 @@ from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.learning.engines.native_engine import LbfgsEngine
 from crisptree.learning.finetuning import finetune
 from crisptree.learning.history import StopTraining
-from crisptree.learning.linear_leaves import LeafRows, Members
 from crisptree.learning.native_trees import TreeProblem, merge_growth, train_trees, whole_problem
 from crisptree.learning.options import LBFGS_PHASES, LBFGS_PLAN, EpochSettings, GrowthLimits, Plan, Spec
 from crisptree.learning.samples import Samples
@@ -23,7 +22,7 @@ from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians
-from tests.toys import generator, random_structure
+from tests.toys import generator
 
 pytestmark = pytest.mark.skipif(training is None, reason="installed without the kernel")
 
@@ -278,18 +277,3 @@ def test_what_cannot_be_trained_is_refused(changes, message):
     problem = TreeProblem(np.array([0, 1]), np.ones(2), 0)._replace(**changes)
     with pytest.raises(ValueError, match=message):
         train_trees(make_spec(), make_samples(Classes(3)), [problem], tunes=True)
-
-
-@pytest.mark.parametrize("target", TARGETS, ids=["classes", "numbers"])
-@pytest.mark.parametrize("n_splits", [0, 1, 12])
-def test_linear_leaves_of_the_kernel_are_those_of_the_definition(target, n_splits):
-    data = make_samples(target)
-    structure = random_structure(n_splits, 2)
-    leaf = np.random.default_rng(1).integers(structure.n_leaves, size=N)
-    rows = LeafRows.of_samples(data)
-    members = Members.of_leaves(leaf, data.weight.numpy(), structure.n_leaves)
-    penalties, sums = [300.0, 30.0, 3.0], None
-    found = list(rows.fitted_path(structure, leaf, members, penalties, 15))
-    for penalty, one in zip(penalties, found, strict=True):
-        sums = rows.fitted(structure, members, penalty, sums, 15)
-        np.testing.assert_allclose(one, sums, rtol=1e-7, atol=1e-9)

@@ -100,3 +100,20 @@ def test_a_regression_forest_is_scored_by_absolute_and_squared_errors():
 def test_other_names_are_refused_with_the_list(kind, scoring, words):
     with pytest.raises(ValueError, match=f"`scoring` must be {words}.*; got '{scoring}'"):
         kind(scoring=scoring).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_trees_with_linear_leaves_are_scored_by_the_same_metric():
+    X, y = rare_class()
+    model = CrispTreeClassifier(scoring="neg_log_loss", leaf_model="linear", random_state=0).fit(X, y)
+    assert all(trial.values["leaf_model"] == "linear" for trial in model.cv_results_ if "leaf_model" in trial.values)
+    for trial in model.cv_results_:
+        assert trial.score == pytest.approx(-trial.log_loss)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X[:, 0] + rng.standard_t(2, size=200)
+    fits = {
+        name: CrispTreeRegressor(scoring=name, leaf_model="linear", leaf_l2=1.0, random_state=0).fit(X, y)
+        for name in (None, "neg_mean_squared_error")
+    }
+    scores = [[trial.score for trial in model.cv_results_] for model in fits.values()]
+    np.testing.assert_allclose(np.subtract(*scores), 1)

@@ -225,7 +225,7 @@ def add_leaf_statistics(tree: CrispTree, spec: Spec, task: TrainingTask) -> tupl
         left = tree.structure.splice(dead, to_right)
         tree = select_nodes(tree, *left, spec.leaf_prior)
     if spec.leaf_penalty is not None and isinstance(tree, FlatTree):
-        (tree,) = with_models(tree, task, [spec.leaf_penalty], spec.n_jobs, of_branches=spec.has_branch_models)
+        tree = with_models(tree, task, spec.leaf_penalty, spec.n_jobs, of_branches=spec.has_branch_models)
     return tree, left
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from crisptree import native
 from crisptree.data.raw_rows import Scaling
+from crisptree.data.rows import RawRows
 from crisptree.equations.leaves import (
     LOG_TWO_PI,
     ROOT_SHARE,
@@ -138,6 +139,8 @@ class LeafRows:
         share = np.concatenate([one.share for one in members])
         rows = np.concatenate([one.rows for one in members])
         begin = np.concatenate([[0], np.cumsum([len(one.rows) for one in members])])
+        unit = float(share.sum()) / max(len(share), 1) or 1.0  # the kernel's guards are in rows
+        share, scaled = share / unit, [penalty / unit for penalty in penalties]
         q, total = self.x.shape[1], self._curvature * float(share.sum())
         sums = np.empty((len(penalties), structure.n_nodes, q, self.n_answers))
         variances = (
@@ -151,8 +154,8 @@ class LeafRows:
             np.asarray(share, dtype=np.float64),
             structure.left,
             structure.right,
-            np.stack([root_strengths(structure, q, total, penalty) for penalty in penalties]),
-            np.asarray(penalties, dtype=np.float64),
+            np.stack([root_strengths(structure, q, total, penalty) for penalty in scaled]),
+            np.asarray(scaled, dtype=np.float64),
             None if start is None else np.ascontiguousarray(start),
             sums,
             variances,
@@ -317,7 +320,7 @@ def can_train(structure: TreeStructure, samples: Samples) -> bool:
     return structure.n_leaves * len(samples) <= MOST_SHARES
 
 
-def with_models(
+def fit_models(
     tree: FlatTree,
     task: TrainingTask,
     penalties: Sequence[float],
@@ -325,8 +328,8 @@ def with_models(
     *,
     of_branches: bool = False,
     steps: int = STEPS_AT_THE_END,
-) -> Iterator[FlatTree]:
-    """Fit models to the training rows that reach the leaves; yield the tree with those of every penalty.
+) -> FittedModels:
+    """Fit models with every penalty to the training rows that reach the leaves of a finalized tree.
 
     Parameters
     ----------
@@ -343,21 +346,45 @@ def with_models(
     steps : int
         Of a softmax towards its best weights.
     """
-    structure, scaling, part, target = tree.structure, tree.statistics.scaling, task.training, task.target
-    X, weight = np.asarray(part.X[:], dtype=np.float32), part.weight
+    structure, scaling, part = tree.structure, tree.statistics.scaling, task.training
+    X = np.asarray(part.X[:], dtype=np.float32)
     scaled, leaf = scaling.apply(X, n_jobs), route_rows(tree, X, n_jobs)
     used: slice | npt.NDArray[np.intp] = slice(None)
     if of_branches and structure.n_splits:
         used = np.flatnonzero((tree.weight != 0).any(axis=0))
-    members = Members.of_leaves(leaf, weight, structure.n_leaves)
-    models = LeafRows.of(scaled[:, used], part.y, target).fit(structure, members, penalties, steps=steps)
+    members = Members.of_leaves(leaf, part.weight, structure.n_leaves)
+    models = LeafRows.of(scaled[:, used], part.y, task.target).fit(structure, members, penalties, steps=steps)
     sums = np.zeros((*models.sums.shape[:2], scaled.shape[1] + 1, models.sums.shape[3]))
     sums[:, :, :-1][:, :, used], sums[:, :, -1] = models.sums[:, :, :-1], models.sums[:, :, -1]
-    n_rows = np.array([one.share.sum() for one in members])
-    for number, own in enumerate(sums):
-        raw, bias = folded(own, scaling)
-        variance = None if models.variances is None else structure.means_below(models.variances[number], n_rows)
-        yield replace(tree, linear_weight=raw, linear_bias=bias, linear_variance=variance)
+    return models._replace(sums=sums)
+
+
+def predict_models(tree: FlatTree, models: FittedModels, X: RawRows, n_jobs: int | None) -> Iterator[Doubles]:
+    """Compute the linear outputs of rows with the models of every penalty.  (n, n_outputs) each"""
+    single = np.asarray(X[:], dtype=np.float32)
+    node = tree.structure.n_splits + route_rows(tree, single, n_jobs)
+    scaled = tree.statistics.scaling.apply(single, n_jobs)
+    x = np.concatenate([scaled, np.ones((len(scaled), 1))], axis=1, dtype=np.float64)
+    for sums in models.sums:
+        yield np.einsum("nq,nqk->nk", x, sums[node])
+
+
+def compute_logistic_losses(outputs: Doubles, y: npt.NDArray[np.int64]) -> Doubles:
+    """Return the log loss of every row from the logits of its classes.  (n, n_classes), (n,) → (n,)"""
+    return np.asarray(-log_softmax(outputs)[np.arange(len(y)), y], dtype=np.float64)
+
+
+def with_models(
+    tree: FlatTree, task: TrainingTask, penalty: float, n_jobs: int | None, *, of_branches: bool = False
+) -> FlatTree:
+    """Return a finalized tree with models in its leaves; see ``fit_models``."""
+    models = fit_models(tree, task, [penalty], n_jobs, of_branches=of_branches)
+    raw, bias = folded(models.sums[0], tree.statistics.scaling)
+    variance = None
+    if models.variances is not None:
+        n_rows = task.target.weight(tree.statistics.node_counts[tree.structure.n_splits :])
+        variance = tree.structure.means_below(models.variances[0], n_rows)
+    return replace(tree, linear_weight=raw, linear_bias=bias, linear_variance=variance)
 
 
 def folded(sums: Doubles, scaling: Scaling) -> tuple[Doubles, Doubles]:

@@ -427,7 +427,7 @@ class PixelParameters(TreeParameters):
         flag="--stages",
     )
     pixels_per_epoch: int | None = parameter(
-        default=300_000,
+        default=100_000,
         kind="int or None",
         doc="""Number of pixels in an epoch, a fresh sample of every node's own each time. None takes all. A
         small node gives at least a batch and what ``min_updates`` demands.""",

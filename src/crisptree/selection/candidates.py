@@ -265,8 +265,8 @@ def try_hyperplanes(search: CandidateSearch) -> Candidates:
     start = {"split": "oblique", "max_depth": min(START_DEPTH, depths[-1]), "l1": 0.0, "l2": 0.0}
     yield start | {"input_noise": START_NOISE}
     if search.is_free("input_noise"):
-        yield start | {"input_noise": NOISE_LADDER[NOISE_LADDER.index(START_NOISE) + 1]}
-        yield from climb(search, "input_noise", NOISE_LADDER)
+        for noise in NOISE_LADDER:
+            yield start | {"input_noise": noise}
     if is_hopeless(search):
         yield search.best_of(is_oblique).values | {"max_depth": max(d for d in depths if d <= DEEPER)}
         if is_hopeless(search):
@@ -335,7 +335,7 @@ def try_linear_leaves(search: CandidateSearch) -> Candidates:
 
 
 def try_noise_levels(search: CandidateSearch) -> Candidates:
-    """Two noise levels, for every l2 if that is unresolved, and a third level beyond the better one."""
+    """Two noise levels, for every l2 if that is unresolved, and a third level beyond the better one, or all levels."""
     none, low, high, highest = NOISE_LEVELS["table" if search.image_shape is None else "image"]
     first = {"max_depth": search.first_depth, "split": "oblique"}
     for l2 in L2_STRENGTHS if search.is_free("l2") else (0.0,):
@@ -344,6 +344,8 @@ def try_noise_levels(search: CandidateSearch) -> Candidates:
     if search.is_free("input_noise"):
         best = search.best_of(is_oblique).values
         yield best | {"input_noise": highest if best["input_noise"] == high else none}
+        if search.uses_lbfgs:  # trials are quick
+            yield best | {"input_noise": none if best["input_noise"] == high else highest}
 
 
 def try_scales(search: CandidateSearch) -> Candidates:

@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.finalization import select_strength, shrink, truncate
 from crisptree.inference.flat_tree import BRANCH_LINEAR, LINEAR_LEAVES, CrispForest, has_linear_leaves
 from crisptree.learning.fitting import Bag, fit_forest, fit_tree
 from crisptree.learning.history import current_store
-from crisptree.learning.linear_leaves import PENALTIES, PENALTIES_OF_ONE_LEAF, STEPS_TO_SCORE, with_models
+from crisptree.learning.linear_leaves import (
+    PENALTIES,
+    PENALTIES_OF_ONE_LEAF,
+    STEPS_TO_SCORE,
+    compute_logistic_losses,
+    fit_models,
+    predict_models,
+)
 from crisptree.learning.options import LBFGS, Spec
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.selection.candidates import (
@@ -50,8 +58,9 @@ RowScores = tuple[Doubles, Doubles | None]
 LEAST_PROBABILITY = 1e-3
 """Log losses of trials are bounded, so that single rows do not decide."""
 
-TRIAL_TREES = 5
-"""Trees of a trial: enough to tell apart most candidates that help a forest from those that help a single tree."""
+TRIAL_TREES = {"classes": 10, "gaussians": 5}
+"""Trees of a trial: enough to tell apart most candidates that help a forest from those that help a single tree. The
+gain of a regression by more trees is extrapolated."""
 
 AUTO_TREES = 25
 """Trees that a forest is assumed to have where n_estimators is "auto"."""
@@ -138,11 +147,13 @@ class TreeEvaluator(Evaluator):
         penalties beside that of the depth before are tried.
         """
         target, trials = folds[0].problem.target, list[Trial]()
-        for depth in [depth for depth in LINEAR_LEAF_DEPTHS if depth <= deepest]:
+        # One leaf has no thresholds: hyperplanes of depth 0 are tried.
+        lowest = 1 if spec.grow == "cart" else 0
+        for depth in [depth for depth in LINEAR_LEAF_DEPTHS if lowest <= depth <= deepest]:
             penalties = self._list_penalties(folds, depth)
             if not is_auto(self.parameters, "leaf_l2"):
                 penalties = [spec.leaf_penalty or 0.0]
-            elif len(trials) > 1 and not target.is_regression:
+            elif trials and trials[-1].values["max_depth"] and not target.is_regression:
                 place = penalties.index(trials[-1].values["leaf_l2"])
                 penalties = penalties[max(0, place - 1) : place + 2]
             some = [truncate(tree, depth) for tree in trees]
@@ -153,7 +164,7 @@ class TreeEvaluator(Evaluator):
             ]
             trials.append(select_penalty(tried))
             yield trials[-1]
-            if len(trials) > 2 and max(trial.merit for trial in trials[-2:]) < max(t.merit for t in trials[:-2]):
+            if not target.is_regression and is_past_best(trials):
                 return
 
     def _score_penalties(
@@ -164,8 +175,9 @@ class TreeEvaluator(Evaluator):
 
         def score_fold(pair: tuple[FlatTree, Fold]) -> list[RowScores]:
             tree, fold = pair
-            models = with_models(tree, fold.problem, descending, 1, of_branches=of_branches, steps=STEPS_TO_SCORE)
-            return [score_tree(model, fold, 1, self.scoring) for model in models]
+            models = fit_models(tree, fold.problem, descending, 1, of_branches=of_branches, steps=STEPS_TO_SCORE)
+            outputs = predict_models(tree, models, fold.held_out.X, 1)
+            return [score_outputs(one, fold, self.scoring) for one in outputs]
 
         with workers(min(len(folds), n_threads(self.n_jobs)) if current_store() is None else 1) as each_of:
             by_fold = list(each_of(score_fold, zip(trees, folds, strict=True)))
@@ -224,6 +236,12 @@ class TreeEvaluator(Evaluator):
         return float(np.median(strengths))
 
 
+def is_past_best(trials: Sequence[Trial]) -> bool:
+    """Return True if the last two trials of trees with splits are no better than the best before them."""
+    merits = [trial.merit for trial in trials if trial.values["max_depth"]]
+    return len(merits) > 2 and max(merits[-2:]) <= max(merits[:-2])
+
+
 def select_penalty(trials: Sequence[Trial]) -> Trial:
     """Return the best trial; for regression that of the largest penalty that cannot be told from it.
 
@@ -275,6 +293,17 @@ def join_weights(folds: Sequence[Fold], scoring: str | None) -> Doubles:
     if scoring is None:
         return weight
     return weigh_rows(scoring, np.concatenate([fold.held_out.y for fold in folds]), weight)
+
+
+def score_outputs(outputs: Doubles, fold: Fold, scoring: str | None) -> RowScores:
+    """Score linear outputs of a fold's held-out rows, logits or means, and compute their log losses."""
+    y, target = fold.held_out.y, fold.problem.target
+    losses = None
+    if not target.is_regression:
+        losses = np.minimum(compute_logistic_losses(outputs, y), -np.log(LEAST_PROBABILITY))
+    if scoring is None:
+        return np.asarray(target.score_predictions(target.predict(outputs), y), dtype=np.float64), losses
+    return score_rows(scoring, outputs if losses is None else softmax(outputs, axis=1), y, target, losses), losses
 
 
 def join_folds(scored: Sequence[RowScores]) -> RowScores:
@@ -340,7 +369,8 @@ class ForestEvaluator(Evaluator):
     def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
         """Train a few trees on every fold and score their mean."""
         max_features = values.get("max_features", self.parameters["max_features"])
-        forests = [self.fit_trees(spec, max_features, fold.problem, TRIAL_TREES) for fold in folds]
+        n_trees = TRIAL_TREES[folds[0].problem.target.name]
+        forests = [self.fit_trees(spec, max_features, fold.problem, n_trees) for fold in folds]
         all_trees = [_as_flat(tree) for trees in forests for tree in trees]
         leaf_model = values.get("leaf_model", self.parameters["leaf_model"])
         weights = float(np.mean([count_weights(tree, leaf_model) for tree in all_trees]))
@@ -369,7 +399,7 @@ class ForestEvaluator(Evaluator):
             for trees, fold in zip(forests, folds, strict=True)
         ]
         mean, variance, y = (np.concatenate(part) for part in list(zip(*by_fold, strict=True))[:3])
-        return EnsemblePredictions(mean, variance, y, TRIAL_TREES)
+        return EnsemblePredictions(mean, variance, y, len(forests[0]))
 
     def select(self, search: CandidateSearch) -> dict[str, Any]:
         """Select the best score, or a reference unless that is exceeded beyond chance."""

@@ -22,8 +22,8 @@ MIN_ROWS = 60
 MIN_VALIDATION_ROWS = 20
 """Fewer given validation rows are too noisy; the training rows are cross-validated instead."""
 
-MIN_ROWS_FOR_HOLDOUT = 4000
-"""From here on one holdout split replaces cross-validation."""
+MIN_ROWS_FOR_HOLDOUT, MIN_ROWS_FOR_HOLDOUT_OF_SMALL_TABLES = 4000, 8000
+"""From here on one holdout split replaces cross-validation; the second for single trees that L-BFGS trains."""
 
 HOLDOUT_FRACTION = 0.2
 
@@ -98,6 +98,7 @@ def make_folds(
     max_rows : int or None
         Larger parts are subsampled; None takes the limit of the target.
     """
+    min_rows_for_holdout = MIN_ROWS_FOR_HOLDOUT if max_rows is None else MIN_ROWS_FOR_HOLDOUT_OF_SMALL_TABLES
     part, max_rows = problem.training, max_rows or MAX_ROWS[problem.target.name]
     if problem.validation is not None and len(problem.validation.y) >= MIN_VALIDATION_ROWS:
         kept = _subsample(np.arange(len(part.y)), max_rows, seed)
@@ -109,7 +110,7 @@ def make_folds(
     counts = counts[counts > 0]
     if n_rows < MIN_ROWS or len(counts) < 2:
         return []
-    if n_rows >= MIN_ROWS_FOR_HOLDOUT:
+    if n_rows >= min_rows_for_holdout:
         pairs = [hold_out(strata[own], HOLDOUT_FRACTION, seed)]
     else:
         # A class with fewer rows than folds cannot be in all of them.

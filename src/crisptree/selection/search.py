@@ -138,7 +138,7 @@ class CandidateSearch:
         self.has_linear_leaves = has_linear_leaves(parameters)
         self.leaf_model = "linear" if self.has_linear_leaves else "constant"
         self.scale = resolve_scale(parameters, image_shape, is_sparse=self.is_sparse)
-        max_rows = MAX_ROWS_OF_SMALL_TABLES if self.uses_lbfgs else None
+        max_rows = MAX_ROWS_OF_SMALL_TABLES if self.uses_lbfgs and not evaluator.is_ensemble else None
         self.folds = make_folds(problem, seed, source, is_ensemble=evaluator.is_ensemble, max_rows=max_rows)
         self.rescaled: dict[str | None, list[Fold]] = {}
         self.trials: list[Trial] = []

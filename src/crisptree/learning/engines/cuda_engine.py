@@ -164,13 +164,14 @@ class CudaWorkspace(ABC):
         self.steepness.fill_(settings.steepness)
         self.before_steepness.fill_(settings.steepness)
         self.leaf_tables.copy_(leaves)
+        taken = len(order)  # of a level of stumps fewer rows than there is memory for
         if self.reads_in_place:
-            self.order.copy_(order)
+            self.order[:taken].copy_(order)
             return
-        for copies, some in zip(self.rows.split(ROWS_AT_ONCE), order.split(ROWS_AT_ONCE), strict=True):
+        for copies, some in zip(self.rows[:taken].split(ROWS_AT_ONCE), order.split(ROWS_AT_ONCE), strict=True):
             copies.copy_(self.samples.batch(some))
-        self.y.copy_(self.leaves.y[order])
-        self.row_weights.copy_(self.samples.weight[order])
+        self.y[:taken].copy_(self.leaves.y[order])
+        self.row_weights[:taken].copy_(self.samples.weight[order])
 
     def remember(self) -> None:
         """Responsibilities of this epoch come from the parameters as they are now, and from the tables given."""
