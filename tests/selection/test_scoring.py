@@ -112,7 +112,7 @@ def test_trees_with_linear_leaves_are_scored_by_the_same_metric():
     X = rng.normal(size=(200, 3))
     y = X[:, 0] + rng.standard_t(2, size=200)
     fits = {
-        name: CrispTreeRegressor(scoring=name, leaf_model="linear", leaf_l2=1.0, random_state=0).fit(X, y)
+        name: CrispTreeRegressor.from_flat(scoring=name, leaf_model="linear", leaf_l2=1.0, random_state=0).fit(X, y)
         for name in (None, "neg_mean_squared_error")
     }
     scores = [[trial.score for trial in model.cv_results_] for model in fits.values()]
