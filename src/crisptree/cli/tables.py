@@ -124,7 +124,9 @@ def load_table_model(path: Path) -> Any:
             f"{path} must hold a model of one output; it has {model.n_outputs_} outputs. Use it from Python."
         )
     schema = model.input_schema
-    preprocessing = schema.preprocessing or Preprocessing.plain(schema.n_features, schema.feature_names)
+    preprocessing = schema.preprocessing or Preprocessing.plain(
+        schema.n_features, schema.feature_names, None if schema.means is None else schema.means()
+    )
     return strip_encoder(model).with_input_schema(encoded_by=preprocessing)
 
 

@@ -27,6 +27,7 @@ from crisptree.encoding.preprocessing import MISSING, Column, Preprocessing
 from crisptree.files import reading
 
 MAX_CATEGORIES = 100
+HANDLE_MISSING = ("fill", "error")
 MIN_ROWS_FOR_ID = 20
 """A text column of so many rows in which hardly any value repeats names the rows and describes nothing."""
 
@@ -47,6 +48,7 @@ class ColumnOptions:
     max_categories: int = MAX_CATEGORIES
     keep_constant: bool = False
     id: str | None = None
+    fill: bool = True
 
 
 @dataclass
@@ -296,6 +298,7 @@ class TableProfile:
             inputs,
             source.number_format,
             self.options.id,
+            fill=self.options.fill,
         )
         duplicates = [name for name, count in Counter(preprocessing.feature_names).items() if count > 1]
         if duplicates:

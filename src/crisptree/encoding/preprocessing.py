@@ -90,6 +90,7 @@ class Preprocessing:
     number_format: NumberFormat = DEFAULT_FORMAT
     id: str | None = None  # the column that names the rows, which is no feature
     notes: tuple[str, ...] = ()  # notes on the training table for the user
+    fill: bool = True  # values missing where none was in training are filled; otherwise they are refused
 
     def __post_init__(self) -> None:
         try:
@@ -99,10 +100,12 @@ class Preprocessing:
             raise TableError(str(error)) from None
 
     @classmethod
-    def plain(cls, n_features: int, names: Any = None) -> Preprocessing:
-        """Return the preprocessing of a model without one: numbers as they are, none missing."""
+    def plain(cls, n_features: int, names: Any = None, means: Any = None) -> Preprocessing:
+        """Return the preprocessing of a model without one: numbers, and their means where one is missing."""
         columns = [f"x{index}" for index in range(n_features)] if names is None else [str(name) for name in names]
-        return cls(tuple(Column(name, "number") for name in columns), named=names is not None)
+        fill = [math.nan] * n_features if means is None else [float(mean) for mean in means]
+        kept = tuple(Column(name, "number", mean=mean) for name, mean in zip(columns, fill, strict=True))
+        return cls(kept, named=names is not None)
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
@@ -213,6 +216,8 @@ class Preprocessing:
             further["written"] = asdict(self.number_format)
         if self.id is not None:
             further["id"] = self.id
+        if not self.fill:
+            further["handle_missing"] = "error"
         if self.notes:
             further["notes"] = list(self.notes)
         return {**content, **further}, {"mean": mean, "missing": missing}
@@ -245,6 +250,7 @@ class Preprocessing:
                 number_format=_number_format(content.get("written", {})),
                 id=_of_type(content.get("id"), str | None),
                 notes=tuple(_of_type(note, str) for note in _of_type(content.get("notes", []), list)),
+                fill=content.get("handle_missing") != "error",
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise TableError(
@@ -300,8 +306,8 @@ class RowEncoder:
     """Apply a preprocessing to one table, and count what training did not know.
 
     ``without`` are columns that are no features, where columns are found by position; ``missing`` are more texts that
-    mean a missing value. With ``fill``, the mean replaces a value that is missing where none was in training;
-    otherwise that is an error.
+    mean a missing value. With ``fill``, by default that of the preprocessing, the mean replaces a value that is
+    missing where none was in training; otherwise that is an error.
     """
 
     def __init__(
@@ -311,9 +317,10 @@ class RowEncoder:
         *,
         without: Collection[str] = (),
         missing: Collection[str] = (),
-        fill: bool = True,
+        fill: bool | None = None,
     ) -> None:
-        self.preprocessing, self.source, self.fill = preprocessing, source, fill
+        self.preprocessing, self.source = preprocessing, source
+        self.fill = preprocessing.fill if fill is None else fill
         self.missing = {*preprocessing.missing, *missing}
         self.names = _match_columns(preprocessing, source, without)
         self.unknown: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -375,10 +382,8 @@ class RowEncoder:
         for name, counts in self.unknown.items():
             unknown = counted(sum(counts.values()), "value")
             yield f"column {name!r}: {unknown} that training did not know ({listed(counts, 5)}); {no_feature}"
-        for column in self.preprocessing.columns:
-            if count := self.filled[column.name]:
-                instead = no_feature if column.kind == "category" else f"the mean {column.mean:.6g} stands in."
-                yield f"column {column.name!r}: {counted(count, 'missing value')}, none in training; {instead}"
+        if filled := [column for column in self.preprocessing.columns if self.filled[column.name]]:
+            yield describe_filled(filled, sum(self.filled.values()))
 
     def extract_columns(self, batch: Any) -> dict[str, list[Any]]:
         """Return the columns of training as numbers, booleans and text, None where a value is missing.
@@ -464,6 +469,25 @@ class RowEncoder:
             f"training; row {start + int(values.present.argmin())} has none. Fill it or leave the row out, or train "
             "with rows in which it is missing."
         )
+
+
+def describe_filled(columns: Sequence[Column], n_values: int) -> str:
+    """Describe values that were filled in columns in which none was missing in training.
+
+    Examples
+    --------
+    >>> describe_filled([Column("age", "number", mean=40.0)], 2)
+    "column 'age': 2 missing values, none in training; the mean 40 stands in."
+    >>> describe_filled([Column("age", "number", mean=40.0), Column("plan", "category")], 3)
+    "columns 'age', 'plan': 3 missing values, none in training; means stand in, and all features of a category are 0."
+    """
+    count, has_categories = counted(n_values, "missing value"), any(column.kind == "category" for column in columns)
+    if len(columns) == 1:
+        mean = f"the mean {columns[0].mean:.6g} stands in."
+        instead = "all its features are 0 there." if has_categories else mean
+        return f"column {columns[0].name!r}: {count}, none in training; {instead}"
+    instead = "means stand in" + (", and all features of a category are 0" if has_categories else "")
+    return f"columns {listed(column.name for column in columns)}: {count}, none in training; {instead}."
 
 
 def find_unknown_columns(preprocessing: Preprocessing, source: TableLike) -> list[str]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.encoding.column_profile import MAX_CATEGORIES, ColumnOptions, TableProfile
+from crisptree.encoding.column_profile import HANDLE_MISSING, MAX_CATEGORIES, ColumnOptions, TableProfile
 from crisptree.encoding.column_values import TableError, listed, suggest_name
 from crisptree.encoding.containers import Table, as_table, compute_batch_rows, get_column_labels
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder, Rows
@@ -47,6 +47,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The most values that a category may have.
     keep_constant : bool, default=True
         Keep columns that have one value only. The command line leaves them out.
+    handle_missing : {"fill", "error"}, default="fill"
+        What to do with a value that is missing in a column where none was missing in training: fill it (a number with
+        the mean of training, a category with zeros) and warn, or raise an error.
 
     Attributes
     ----------
@@ -84,6 +87,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         missing: Collection[str] = (),
         max_categories: int = MAX_CATEGORIES,
         keep_constant: bool = True,
+        handle_missing: str = "fill",
     ) -> None:
         self.categorical = categorical
         self.drop = drop
@@ -91,11 +95,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.missing = missing
         self.max_categories = max_categories
         self.keep_constant = keep_constant
+        self.handle_missing = handle_missing
 
     @classmethod
     def of(cls, preprocessing: Preprocessing) -> TableEncoder:
         """Return the fitted encoder of a preprocessing."""
-        encoder = cls(missing=preprocessing.missing)
+        encoder = cls(missing=preprocessing.missing, handle_missing="fill" if preprocessing.fill else "error")
         encoder.preprocessing_ = preprocessing
         encoder._take_names(preprocessing.input_names if preprocessing.named else None, len(preprocessing.input_names))
         return encoder
@@ -166,7 +171,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"`keep_constant` must be True or False; got {self.keep_constant!r}.")
         if isinstance(self.missing, str):
             raise TypeError(f"`missing` must be a list of texts; got the text {self.missing!r}.")
-        return ColumnOptions(drop, categorical, numeric, list(self.missing), self.max_categories, self.keep_constant)
+        if self.handle_missing not in HANDLE_MISSING:
+            raise ValueError(f"`handle_missing` must be 'fill' or 'error'; got {self.handle_missing!r}.")
+        return ColumnOptions(
+            *(drop, categorical, numeric, list(self.missing), self.max_categories, self.keep_constant),
+            fill=self.handle_missing == "fill",
+        )
 
     def _take_names(self, names: Collection[str] | None, number: int) -> None:
         self.n_features_in_ = number
@@ -192,13 +202,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Rows:
         """Encode rows as float32 features.  (n, n_columns) → (n, n_features)
 
-        A value that is missing where none was in training is an error; one of a category that training did not know
-        warns, and all features of its column are 0.
+        A value that is missing where none was in training is filled with a warning, or an error, as `handle_missing`
+        says; one of a category that training did not know warns, and all features of its column are 0.
         """
         return self.encoded(X)
 
-    def encoded(self, X: Any, *, fill: bool = False) -> Rows:
-        """Encode whatever ``set_output`` says; with ``fill`` a missing value is no error, and a warning counts them."""
+    def encoded(self, X: Any, *, fill: bool | None = None) -> Rows:
+        """Encode whatever ``set_output`` says; ``fill`` takes the place of ``handle_missing`` where it is given."""
         preprocessing = self.preprocessing_
         table = self._match(_check_not_empty(as_table(X), self), preprocessing)
         table.number_format = preprocessing.number_format
