@@ -86,8 +86,7 @@ def test_unknown_categories_become_zeros_and_are_counted(tmp_path):
     assert X[3, 0] == 1.5
     assert notes == [
         "column 'c': 3 values that training did not know ('violet', 'ocher'); all its features are 0 there.",
-        "column 'n': 1 missing value, none in training; the mean 1.5 stands in.",
-        "column 'c': 1 missing value, none in training; all its features are 0 there.",
+        "columns 'n', 'c': 2 missing values, none in training; means stand in, and all features of a category are 0.",
     ]
 
 

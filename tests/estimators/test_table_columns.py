@@ -83,11 +83,12 @@ def test_the_mean_that_stands_in_for_a_hole_is_that_of_weighted_rows():
 
 
 def test_all_columns_that_cannot_be_predicted_from_are_named_at_once(model):
+    strict = plain_tree(**SMALL, categorical_features=TableEncoder(handle_missing="error")).fit(*churn())
     X, _ = churn(20)
     X = X.astype({"months": object, "fee": object})
     X.loc[3, "months"], X.loc[5, "fee"] = "many", None
     with pytest.raises(TableError) as refused:
-        model.predict(X)
+        strict.predict(X)
     said = str(refused.value)
     assert "2 columns" in said
     assert "row 3 has 'many'. Correct it, or leave the row out." in said

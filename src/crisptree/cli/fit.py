@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,13 +116,15 @@ class FitOptions:
         conflicts = [flag for flag, value in excluded.items() if value]
         if self.stream and conflicts:
             raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave out {conflicts[0]}.")
-        if conflicts or self.stream is not None:
-            return not conflicts and self.stream
-        from crisptree.pipeline.validation import violations
+        return False if conflicts else self.stream
 
-        # A fit that nobody asked to train in batches must not fail in them.
-        values = crisptree.CrispTreeClassifier.from_flat(**parameters).training_parameters()
-        return False if any(violations(values, rows="batches", has_validation=False)) else None
+
+def can_stream(parameters: dict[str, Any]) -> bool:
+    """Return True if these parameters work on batches: a fit that nobody asked to train in them must not fail."""
+    from crisptree.pipeline.validation import violations
+
+    values = crisptree.CrispTreeClassifier.from_flat(**parameters).training_parameters()
+    return not any(violations(values, rows="batches", has_validation=False))
 
 
 @dataclass(frozen=True)
@@ -209,7 +212,7 @@ def fit(
         join_process_group(parameters.get("device", "auto"), data) as rank,
         out.progress() as progress,
         stdin_as_file(data) as path,
-        open_disk_cache(stream) as cache,
+        open_disk_cache(stream, partial(can_stream, parameters)) as cache,
     ):
         source = open_training_table(path, columns, csv, id=id_name, keep_constant="image_shape" in parameters)
         options.check_free([output], force)

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,17 +127,18 @@ def _select_gpu(device: str, n_gpus: int) -> int:
 
 
 class DiskCache:
-    """A folder for encoded rows, used ``always`` or only where memory is short.
+    """A folder for encoded rows, used ``always`` or only where memory is short and the fit ``can_stream``.
 
     Encoded once, a table trains from disk many times as fast as from its text.
     """
 
-    def __init__(self, folder: Path, *, always: bool) -> None:
-        self.folder, self.always = folder, always
+    def __init__(self, folder: Path, *, always: bool, can_stream: Callable[[], bool]) -> None:
+        self.folder, self.always, self.can_stream = folder, always, can_stream
 
     def is_needed(self, n_rows: int, n_features: int) -> bool:
         """True if so many rows belong on disk."""
-        return self.always or 4 * n_rows * n_features > MAX_MEMORY_FRACTION * usable_memory()
+        is_large = 4 * n_rows * n_features > MAX_MEMORY_FRACTION * usable_memory()
+        return self.always or (is_large and self.can_stream())
 
     def write(self, blocks: Iterable[Rows], held_out: npt.NDArray[np.bool_], n_features: int) -> tuple[Rows, Rows]:
         """Write encoded rows and map them into memory: those to train on and those held out.  (n, n_features) each"""
@@ -162,13 +163,16 @@ class DiskCache:
 
 
 @contextmanager
-def open_disk_cache(stream: bool | None) -> Iterator[DiskCache | None]:
-    """Create a temporary folder for encoded rows: always used for True, if memory is short for None, none for False."""
+def open_disk_cache(stream: bool | None, can_stream: Callable[[], bool]) -> Iterator[DiskCache | None]:
+    """Create a temporary folder for encoded rows: always used for True, if memory is short for None, none for False.
+
+    ``can_stream`` is asked only where memory is short.
+    """
     if stream is False:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="crisptree-rows-", ignore_cleanup_errors=True) as folder:
-        yield DiskCache(Path(folder), always=bool(stream))
+        yield DiskCache(Path(folder), always=bool(stream), can_stream=can_stream)
 
 
 def _map_rows(path: Path, n_features: int) -> Rows:
