@@ -134,7 +134,7 @@ def test_strict_models_refuse_values_missing_at_prediction_only(tmp_path):
             each.predict(broken)
     rows, labels = clouds(60, n_features=3)
     numbers = plain_tree(**SMALL, categorical_features=None).fit(rows, labels)
-    with pytest.raises(ValueError, match="X: column 'x1' must hold finite numbers; row 4 .*None was missing"):
+    with pytest.raises(ValueError, match=r"X: column 'x1' must hold finite numbers; row 4 .*None was missing"):
         numbers.predict(np.where(np.arange(60)[:, None] == 4, [[1.0, np.nan, 1.0]], rows))
     with pytest.raises(ValueError, match="`handle_missing` must be 'fill' or 'error'; got 'mean'"):
         crisptree.TableEncoder(handle_missing="mean").fit(X)

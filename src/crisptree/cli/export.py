@@ -78,7 +78,7 @@ def export(
         document["agreement"] = {**vars(agreement), "notes": list(agreement.notes)}
         out.show(str(agreement))
         _check_agreement(agreement, path, max_changed)
-    if path.suffix.lower() == ".c":
+    if isinstance(written, str) and path.suffix.lower() == ".c":
         written = f"#define {settings['name'].upper()}_IMPLEMENTATION\n{written}"
     data = written.encode() if isinstance(written, str) else written
     with atomic_write(path) as temporary:

@@ -363,7 +363,7 @@ def open_training_table(
     if name is None:
         raise typer.BadParameter(f"name the target column with --target; {source.path} has {listed(source.names)}.")
     target = source.column(name, "--target")
-    named: dict[str, list[str]] = {flag: getattr(columns, flag) for flag in ("drop", "categorical", "numeric")}
+    named: dict[str, Any] = {flag: getattr(columns, flag) for flag in ("drop", "categorical", "numeric")}
     for flag, value in {**named, "id": id}.items():
         if value and source.matrix:
             raise typer.BadParameter(f"--{flag} is for tables with named columns; those of {source.path} have none.")
@@ -390,10 +390,10 @@ def train(model: Any, out: Output, progress: ProgressDisplay, *rows: Any, **more
     """Fit a model with a progress display; return the seconds it took."""
     started = time.monotonic()
     progress.update("training", None)
-    model.set_params(training__callbacks=[progress.show_epoch])
+    model.set_params(training__callbacks=[progress.show_epoch], verbose=0)
     with out.warnings_as_notes():
         model.fit(*rows, **more)
-    model.set_params(training__callbacks=None)
+    model.set_params(training__callbacks=None, verbose=None)
     return time.monotonic() - started
 
 

@@ -125,10 +125,16 @@ class ModelView:
         """Columns that the model was trained on, by their names in the table; the features without a preprocessing."""
         if self.preprocessing is None:
             names = resolve_feature_names(self.estimator, None, self.transformers)
-            return tuple(InputColumn(name, "number", feature) for feature, name in enumerate(names))
+            get_means = None if self.transformers else self.estimator.input_schema.means
+            means = [None] * len(names) if get_means is None else get_means().tolist()
+            return tuple(
+                InputColumn(name, "number", feature, fill=mean)
+                for feature, (name, mean) in enumerate(zip(names, means, strict=True))
+            )
         columns, feature = [], 0
         for column in self.preprocessing.columns:
-            fill = None if math.isnan(column.mean) else float(column.mean)
+            is_filled = self.preprocessing.fill or column.missing
+            fill = float(column.mean) if is_filled and not math.isnan(column.mean) else None
             columns.append(
                 InputColumn(column.name, column.kind, feature, tuple(column.categories), fill, bool(column.missing))
             )
