@@ -160,7 +160,8 @@ def check_fit_rows(
     is_new = schema is None
     if schema is None:
         check_utf8([_get_name(y)], "the name of y")
-        encoder = None if raw.image_shape is not None else fit_encoder(categorical, X, sample_weight)
+        name = type(estimator).__name__
+        encoder = None if raw.image_shape is not None else fit_encoder(categorical, X, sample_weight, name)
         if encoder is not None:
             encoder.set_target_name(_get_name(y))
         schema = InputSchema(0, column_labels=get_column_labels(X), encoder=encoder, target_name=_get_name(y))
@@ -326,8 +327,13 @@ def _get_name(y: Any) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def fit_encoder(categorical: Any, X: Any, sample_weight: Any = None) -> TableEncoder | None:
-    """Fit the encoder that X needs to the rows of positive weight; return None where X is rows of numbers."""
+def fit_encoder(
+    categorical: Any, X: Any, sample_weight: Any = None, class_name: str = "CrispTreeClassifier"
+) -> TableEncoder | None:
+    """Fit the encoder that X needs to the rows of positive weight; return None where X is rows of numbers.
+
+    Errors show how to give an estimator of the class its encoder.
+    """
     if not needs_encoder(categorical, X):
         return None
     encoder = _create_encoder(categorical)
@@ -337,8 +343,9 @@ def fit_encoder(categorical: Any, X: Any, sample_weight: Any = None) -> TableEnc
         names = list(error.reasons)
         raise TableError(
             f"{error}\n`drop`, `numeric`, `missing` and `max_categories` are parameters of a TableEncoder, for example "
-            f"CrispTreeClassifier(categorical_features=TableEncoder(drop={names}))."
+            f"{class_name}(categorical_features=TableEncoder(drop={names}))."
         ) from None
+    encoder.warn_of_ids()
     return encoder
 
 
@@ -461,7 +468,8 @@ def describe_invalid_columns(X: Any, names: Any, fitting: bool) -> str | None:
 def _describe_invalid_values(values: ColumnValues, fitting: bool) -> str | None:
     """Say why a column does not hold finite numbers; return None if it does."""
     if values.kind == "date":
-        return "it holds dates. Make numbers of them first (a year, a weekday, days since an event), or leave it out."
+        how = "a year, a weekday, days since an event"
+        return f"it holds dates or times. Make numbers of them first ({how}), or leave it out."
     numbers = values.to_numbers()
     if numbers is None:
         row, value = values.find_first(~values.is_number(), 0)

@@ -54,6 +54,7 @@ class Column:
     mean: float = math.nan  # replaces a missing number; NaN for categories, and where missing values are refused
     missing: bool = False  # values were missing in training; one more feature indicates them
     categories: tuple[str, ...] = ()  # the values seen in training, sorted
+    grouped: bool = False  # rare values of training are not among the categories; all features are 0 for them
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -206,6 +207,7 @@ class Preprocessing:
         columns = [
             {"name": column.name, "kind": column.kind}
             | ({"categories": list(column.categories)} if column.categories else {})
+            | ({"grouped": True} if column.grouped else {})
             for column in self.columns
         ]
         content = {"version": VERSION, "named": self.named, "missing": list(self.missing), "target": self.target}
@@ -272,7 +274,14 @@ def _column(entry: Any, mean: Any, missing: Any) -> Column:
         raise TypeError(f"a column of kind {entry['kind']!r}")
     if math.isinf(mean) or len(set(categories)) < len(categories):
         raise TypeError(f"the column {entry['name']!r}")
-    return Column(_of_type(entry["name"], str), entry["kind"], float(mean), bool(missing), categories)
+    return Column(
+        _of_type(entry["name"], str),
+        entry["kind"],
+        float(mean),
+        bool(missing),
+        categories,
+        entry.get("grouped") is True,
+    )
 
 
 def _inputs(names: Any, columns: tuple[Column, ...]) -> tuple[str, ...]:
@@ -307,7 +316,8 @@ class RowEncoder:
 
     ``without`` are columns that are no features, where columns are found by position; ``missing`` are more texts that
     mean a missing value. With ``fill``, by default that of the preprocessing, the mean replaces a value that is
-    missing where none was in training; otherwise that is an error.
+    missing where none was in training; otherwise that is an error. With ``is_training``, rows are those of the
+    training table, held-out ones included: errors name the remedies of a fit.
     """
 
     def __init__(
@@ -318,8 +328,9 @@ class RowEncoder:
         without: Collection[str] = (),
         missing: Collection[str] = (),
         fill: bool | None = None,
+        is_training: bool = False,
     ) -> None:
-        self.preprocessing, self.source = preprocessing, source
+        self.preprocessing, self.source, self.is_training = preprocessing, source, is_training
         self.fill = preprocessing.fill if fill is None else fill
         self.missing = {*preprocessing.missing, *missing}
         self.names = _match_columns(preprocessing, source, without)
@@ -448,8 +459,10 @@ class RowEncoder:
     def _suggest(self, column: Column, value: str) -> str:
         """Say what to do about a text that is no number; ``predict`` has no parameter for missing values."""
         if self.source.kind != "table":
-            is_localized = re.search(LOCALIZED_NUMBER, value)
-            return f"{FORMAT_REMEDY}." if is_localized else f"If that means a missing value, say `missing={[value]}`."
+            names = f"; if the column holds names of categories, say `categorical={[column.name]}`."
+            if re.search(LOCALIZED_NUMBER, value):
+                return FORMAT_REMEDY + (names if self.is_training else ".")
+            return f"If that means a missing value, say `missing={[value]}`" + (names if self.is_training else ".")
         can_be_missing = column.missing or self.fill
         missing = ", or put None in its place if it means a missing value" if can_be_missing else ""
         return f"Correct it{missing}, or leave the row out."
@@ -458,6 +471,8 @@ class RowEncoder:
         codes, unknown = values.encode(column.categories)
         known = codes >= 0
         part[values.where[known], codes[known]] = 1
+        if column.grouped:
+            return
         for text, count in unknown.items():
             counts = self.unknown[column.name]
             # A column of ids would otherwise be kept whole.

@@ -45,6 +45,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Texts that mean a missing value, beside "", "nan" and "NaN".
     max_categories : int, default=100
         The most values that a category may have.
+    min_frequency : int or float, default=None
+        Values of a category in fewer rows, or in a smaller share of the rows, are grouped: all features of the column
+        are 0 for them, as for values that training did not know.
+    id : column, default=None
+        A column that identifies the rows. It is no feature, and need not be there to predict.
     keep_constant : bool, default=True
         Keep columns that have one value only. The command line leaves them out.
     handle_missing : {"fill", "error"}, default="fill"
@@ -86,6 +91,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         numeric: Collection[str | int] = (),
         missing: Collection[str] = (),
         max_categories: int = MAX_CATEGORIES,
+        min_frequency: float | None = None,
+        id: str | int | None = None,
         keep_constant: bool = True,
         handle_missing: str = "fill",
     ) -> None:
@@ -94,6 +101,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.numeric = numeric
         self.missing = missing
         self.max_categories = max_categories
+        self.min_frequency = min_frequency
+        self.id = id
         self.keep_constant = keep_constant
         self.handle_missing = handle_missing
 
@@ -127,7 +136,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = _check_not_empty(as_table(X), self)
         if "_profile" not in self.__dict__:
             options = self._options(table, get_column_labels(X))
-            self._profile = TableProfile(table.header(), table.features(options.drop), options)
+            self._profile = TableProfile(
+                table.header(), table.features([*options.drop, *([] if options.id is None else [options.id])]), options
+            )
             self._n_rows = 0
             self._take_names(None if table.matrix else table.names, len(table.names))
         self._check_width(table)
@@ -171,11 +182,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"`keep_constant` must be True or False; got {self.keep_constant!r}.")
         if isinstance(self.missing, str):
             raise TypeError(f"`missing` must be a list of texts; got the text {self.missing!r}.")
+        ids = [] if self.id is None else names([self.id], "id")
+        if both := [name for name in (*drop, *categorical, *numeric) if name in ids]:
+            raise TableError(
+                f"`id` must name another column than `drop`, `categorical` and `numeric`; got {both[0]!r}."
+            )
+        least = self.min_frequency
+        if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or not least > 0):
+            raise ValueError(f"`min_frequency` must be None, or rows or a share of them above 0; got {least!r}.")
         if self.handle_missing not in HANDLE_MISSING:
             raise ValueError(f"`handle_missing` must be 'fill' or 'error'; got {self.handle_missing!r}.")
         return ColumnOptions(
             *(drop, categorical, numeric, list(self.missing), self.max_categories, self.keep_constant),
+            id=ids[0] if ids else None,
             fill=self.handle_missing == "fill",
+            min_frequency=least,
         )
 
     def _take_names(self, names: Collection[str] | None, number: int) -> None:
@@ -188,6 +209,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return what is done to every column, or raise for all columns that cannot be used."""
         check_is_fitted(self)
         return self._profile.preprocessing()[0]
+
+    def warn_of_ids(self) -> None:
+        """Warn of columns that may only identify the rows, as the command line notes them."""
+        preprocessing = self.preprocessing_
+        for column in preprocessing.columns:
+            for note in self._profile.columns[column.name].id_notes(column):
+                warnings.warn(f"X: {note}", CrispTreeWarning, stacklevel=4)
 
     @property
     def notes_(self) -> list[str]:
