@@ -136,9 +136,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = _check_not_empty(as_table(X), self)
         if "_profile" not in self.__dict__:
             options = self._options(table, get_column_labels(X))
-            self._profile = TableProfile(
-                table.header(), table.features([*options.drop, *([] if options.id is None else [options.id])]), options
-            )
+            without = [*options.drop, *([] if options.id is None else [options.id])]
+            self._profile = TableProfile(table.header(), table.features(without), options)
             self._n_rows = 0
             self._take_names(None if table.matrix else table.names, len(table.names))
         self._check_width(table)
