@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -127,6 +128,18 @@ def can_stream(parameters: dict[str, Any]) -> bool:
     return not any(violations(values, rows="batches", has_validation=False))
 
 
+def describe_untuned(model: Any, n_rows: int) -> Iterator[str]:
+    """Note that nothing was selected on held-out rows, where something would be on more rows."""
+    from crisptree.selection.folds import MIN_ROWS
+    from crisptree.selection.parameters import is_unresolved
+
+    if n_rows < MIN_ROWS and not model.cv_results_ and is_unresolved(model.training_parameters()):
+        yield (
+            f"fewer than {MIN_ROWS} rows to train on: nothing was tuned, and leaves are shrunk by a fixed strength. "
+            "Compare with other values of --depth and --shrinkage on rows of your own."
+        )
+
+
 @dataclass(frozen=True)
 class FitRun:
     """What the fit and the refit of one command share."""
@@ -162,6 +175,8 @@ class FitRun:
             more |= {"checkpoint": settings.checkpoint / name, "checkpoint_every": settings.checkpoint_every}
             more["resume"] = settings.resume
         seconds = table.fit(model, self.out, self.progress, rank, **more)
+        if rank.is_first:
+            self.out.note_all(describe_untuned(model, len(table.y)))
         return model, {"validation": validation, "held out": table.held_out}, seconds
 
     def score(self, model: Any, table: TrainingTable, others: dict[str, Any]) -> Scores:

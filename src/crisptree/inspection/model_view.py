@@ -460,6 +460,14 @@ def unwrap_model(model: Any) -> tuple[tuple[Any, ...], Any]:
     return tuple(transformers), model
 
 
+def is_trained_softly(estimator: Any) -> bool:
+    """Return False for thresholds that a search found and that were never trained as a probabilistic tree."""
+    given = estimator.flat_parameters()
+    values = given | getattr(estimator, "best_params_", {})
+    is_search = values["split"] == "axis" and (given["split"] == "auto" or values["grow"] == "axis_aligned")
+    return bool(values["finetune_epochs"]) or not is_search
+
+
 def strip_encoder(estimator: Any) -> Any:
     """Return a copy of a fitted estimator that takes encoded rows and keeps the preprocessing of its encoder."""
     trees = estimator.forest_ if hasattr(estimator, "forest_") else estimator.tree_
