@@ -83,7 +83,7 @@ def test_a_table_without_a_row_of_a_known_class_is_refused_with_both_lists_of_cl
 
 def test_the_log_loss_of_certainty_is_zero_and_not_minus_zero(tmp_path):
     rows = text(tmp_path / "t.csv", "a,y", *(f"{row},{'no' if row < 20 else 'yes'}" for row in range(40)))
-    done("fit", rows, "-t", "y", "--depth", "1", "-o", tmp_path / "m.crisp")
+    done("fit", rows, "-t", "y", "--depth", "1", "--shrinkage", "0", "-o", tmp_path / "m.crisp")
     said = done("evaluate", tmp_path / "m.crisp", rows).text
     assert "accuracy hard 1.0000" in said
     assert "log loss hard 0.0000" in said
@@ -105,7 +105,7 @@ def test_evaluation_scores_probabilities(tmp_path):
 
 def test_an_infinite_log_loss_is_said_in_words_and_is_null_in_json(tmp_path):
     rows = text(tmp_path / "t.csv", "a,y", *(f"{row},{'no' if row < 20 else 'yes'}" for row in range(40)))
-    done("fit", rows, "-t", "y", "--depth", "1", "-o", tmp_path / "m.crisp")
+    done("fit", rows, "-t", "y", "--depth", "1", "--shrinkage", "0", "-o", tmp_path / "m.crisp")
     other = text(tmp_path / "u.csv", "a,y", "1,no", "2,yes")
     assert "log loss hard infinite" in done("evaluate", tmp_path / "m.crisp", other).text
     assert json.loads(done("evaluate", tmp_path / "m.crisp", other, "--json").stdout)["log_loss"]["hard"] is None
