@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import crisptree
-from crisptree import load, metrics
+from crisptree import TrainingOptions, load, metrics
 from crisptree.cli.evaluation import OURS, count_leaves_and_weights, diagnose, draw_held_out
 from crisptree.cli.fit import FitOptions
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
@@ -83,7 +83,7 @@ def test_a_table_without_a_row_of_a_known_class_is_refused_with_both_lists_of_cl
 
 def test_the_log_loss_of_certainty_is_zero_and_not_minus_zero(tmp_path):
     rows = text(tmp_path / "t.csv", "a,y", *(f"{row},{'no' if row < 20 else 'yes'}" for row in range(40)))
-    done("fit", rows, "-t", "y", "--depth", "1", "-o", tmp_path / "m.crisp")
+    done("fit", rows, "-t", "y", "--depth", "1", "--shrinkage", "0", "-o", tmp_path / "m.crisp")
     said = done("evaluate", tmp_path / "m.crisp", rows).text
     assert "accuracy hard 1.0000" in said
     assert "log loss hard 0.0000" in said
@@ -105,7 +105,7 @@ def test_evaluation_scores_probabilities(tmp_path):
 
 def test_an_infinite_log_loss_is_said_in_words_and_is_null_in_json(tmp_path):
     rows = text(tmp_path / "t.csv", "a,y", *(f"{row},{'no' if row < 20 else 'yes'}" for row in range(40)))
-    done("fit", rows, "-t", "y", "--depth", "1", "-o", tmp_path / "m.crisp")
+    done("fit", rows, "-t", "y", "--depth", "1", "--shrinkage", "0", "-o", tmp_path / "m.crisp")
     other = text(tmp_path / "u.csv", "a,y", "1,no", "2,yes")
     assert "log loss hard infinite" in done("evaluate", tmp_path / "m.crisp", other).text
     assert json.loads(done("evaluate", tmp_path / "m.crisp", other, "--json").stdout)["log_loss"]["hard"] is None
@@ -306,3 +306,20 @@ def test_wrong_use_of_compare_is_said(table, options, code, said):
     result = run("compare", table, "-t", "buys", *options)
     assert result.exit_code == code
     assert said in " ".join(result.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("target", ["label", "value"])
+def test_scores_of_the_probabilistic_tree_are_not_shown_for_thresholds_that_were_only_searched(tmp_path, target):
+    rows = [f"{row % 20},{row % 7},{'uv'[row % 20 > 9]},{0.5 + row % 3}" for row in range(80)]
+    path = text(tmp_path / "t.csv", "a,b,label,value", *rows)
+    other = "value" if target == "label" else "label"
+    flags = ("-t", target, "--drop", other, "--split", "axis", "--shrinkage", "0", "--holdout", "0.2", "--depth", "2")
+    for name, values, is_shown in (("searched", {"finetune_epochs": 0}, False), ("trained", {}, True)):
+        done("fit", path, *flags, "-o", tmp_path / f"{name}.crisp", "--force")
+        model = crisptree.load(tmp_path / f"{name}.crisp")
+        model.set_params(training=TrainingOptions(grow="axis_aligned", **values))
+        model.save(tmp_path / f"{name}.crisp")
+        shown = done("evaluate", tmp_path / f"{name}.crisp", path).text
+        assert ("soft" in shown) == is_shown
+        document = json.loads(done("evaluate", tmp_path / f"{name}.crisp", path, "--json").stdout)
+        assert ((document["accuracy"]["soft"] if target == "label" else document["soft_rmse"]) is not None) == is_shown

@@ -1,5 +1,6 @@
 import json
 import shutil
+import subprocess
 
 import joblib
 import pytest
@@ -99,3 +100,12 @@ def test_an_export_that_disagrees_is_not_written(shop, tmp_path, monkeypatch):
     assert result.exit_code == 1
     assert "was not written" in result.text
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_c_goes_into_a_source_file_that_compiles_by_itself(shop, tmp_path):
+    done("export", shop.model, "--to", "c", "-o", tmp_path / "m.c", "--check", shop.csv)
+    subprocess.run(["cc", "-std=c99", "-c", "m.c", "-o", "m.o"], cwd=tmp_path, check=True, timeout=60)
+    symbols = subprocess.run(["nm", "m.o"], cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60)
+    assert "T m_predict" in symbols.stdout
+    assert "-o must end in .h or .c" in run("export", shop.model, "--to", "c", "-o", tmp_path / "m.txt").text

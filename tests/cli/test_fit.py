@@ -9,11 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 import crisptree
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, load
 from crisptree.cli.app import app
 from crisptree.datasets import make_churn
 from crisptree.encoding.preprocessing import RowEncoder
 from crisptree.encoding.table_files import open_table
+from crisptree.selection.search import UNTUNED_SHRINKAGE
 from tests.cli.running import QUICK, done, run
 from tests.encoding.writers import text, write
 from tests.toys import clouds, plain_tree
@@ -307,3 +308,14 @@ def test_imputed_values_do_not_count_as_values_of_training(tmp_path):
     assert frame["satisfaction"].isna().any()
     assert seen.whole[feature]
     assert (seen.lowest[feature], seen.highest[feature]) == (frame["satisfaction"].min(), frame["satisfaction"].max())
+
+
+def test_a_fit_of_few_rows_says_that_nothing_was_tuned(tmp_path):
+    rows = [f"{row % 20},{'uv'[row % 20 > 9]}" for row in range(40)]
+    path = text(tmp_path / "t.csv", "a,y", *rows)
+    said = done("fit", path, "-t", "y", "-o", tmp_path / "m.crisp", "--depth", "1").text
+    assert "note: fewer than 60 rows to train on: nothing was tuned, and leaves are shrunk by a fixed strength." in said
+    model = load(tmp_path / "m.crisp")
+    assert model.shrinkage_ == UNTUNED_SHRINKAGE
+    said = done("fit", path, "-t", "y", "-o", tmp_path / "n.crisp", *QUICK).text
+    assert "nothing was tuned" not in said

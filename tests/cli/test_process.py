@@ -128,9 +128,10 @@ def test_memory_does_not_grow_with_the_table(tmp_path):
 def test_without_pyarrow_models_load_and_the_command_says_what_to_install(shop, tmp_path):
     (tmp_path / "pyarrow.py").write_text("raise ModuleNotFoundError('no pyarrow', name='pyarrow')")
     environment = with_path(tmp_path)
-    result = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, env=environment)
+    command = [*COMMAND, "evaluate", shop.model, shop.csv]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert result.returncode == 1
-    assert result.stderr == "the command line needs pyarrow; install it with: pip install 'crisptree[cli]'\n"
+    assert result.stderr == "error: this needs pyarrow; install it with: pip install 'crisptree[all]'\n"
     code = "import crisptree, sys; model = crisptree.load(sys.argv[1])\n"
     code += "print(model.encoder_.preprocessing_.target, 'torch' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code, shop.model], capture_output=True, text=True, env=environment)
@@ -265,3 +266,57 @@ class TestClosedStreams:
     def test_a_full_disk_behind_stdout_is_an_error(self):
         result = in_shell("--version", ">/dev/full")
         assert (result.returncode, result.stderr) == (1, "error: No space left on device.\n")
+
+
+HEAVY = {"torch", "sklearn", "scipy", "pandas", "pyarrow", "matplotlib"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--help"], 0),
+        (["fit", "--help"], 0),
+        (["predict", "--help"], 0),
+        (["fit", "nosuch.csv", "-t", "y", "-o", "x.crisp"], 1),
+        (["fit", "table.csv", "-t", "z", "-o", "x.crisp"], 1),
+        (["fit", "table.csv", "-t", "y", "-o", "x.crisp", "--drop", "z"], 1),
+        (["fit", "table.csv", "-t", "y", "-o", "x.crisp", "--trees", "none"], 2),
+        (["fit", "table.csv", "-t", "y", "-o", "table.crisp"], 1),
+        (["predict", "nosuch.crisp", "table.csv", "-o", "x.csv"], 1),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_help_and_refusals_of_arguments_files_and_columns_import_nothing_slow(arguments, code, tmp_path):
+    (tmp_path / "table.csv").write_text("a,y\n1,u\n2,v\n")
+    (tmp_path / "table.crisp").write_text("")
+    source = (
+        "import sys, crisptree.cli as cli\n"
+        f"names = {HEAVY!r}\n"
+        "def leave(code):\n"
+        "    print(sorted(names & set(sys.modules)), file=sys.__stderr__)\n"
+        "    raise SystemExit(code)\n"
+        "cli._exit_now = leave\n"
+        "try:\n"
+        "    cli.main()\n"
+        "except SystemExit as exit_:\n"
+        "    exit_.code or leave(0)\n"
+        "    raise\n"
+    )
+    command = [sys.executable, "-c", source, *arguments]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert result.returncode == code, result.stderr
+    assert result.stderr.splitlines()[-1] == "[]"
+
+
+def test_a_table_that_cannot_be_used_is_refused_before_torch_is_imported(tmp_path):
+    rows = "".join(f"{row}.5,2020-01-{row % 28 + 1:02},{'uv'[row % 2]}\n" for row in range(200))
+    (tmp_path / "dates.csv").write_text(f"a,day,y\n{rows}")
+    source = (
+        "import sys, crisptree.cli as cli\n"
+        "cli._exit_now = lambda code: print(sorted({'torch', 'matplotlib'} & set(sys.modules)))\n"
+        "cli.main()\n"
+    )
+    command = [sys.executable, "-c", source, "fit", "dates.csv", "-t", "y", "-o", "x.crisp"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert "'day' holds dates" in result.stderr
+    assert result.stdout.splitlines()[-1] == "[]"

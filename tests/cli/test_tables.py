@@ -5,6 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
+import crisptree
+from crisptree.cli.evaluation import draw_held_out
 from tests.cli.running import QUICK, done, run
 from tests.encoding.writers import customers, text, write
 
@@ -141,3 +143,52 @@ def test_columns_are_dropped_with_commas_and_all_that_are_refused_are_named_at_o
     assert first == f"error: {data} has 2 columns that cannot be used as they are:"
     assert last == "All of them are left out with --drop id,since."
     done("fit", data, "-t", "buys", "--drop", "id,since", "-o", tmp_path / "m.crisp", *QUICK)
+
+
+@pytest.mark.parametrize("target", ["word", "number"])
+@pytest.mark.parametrize("streams", [(), ("--stream",)])
+def test_rows_without_a_target_are_left_out_on_request(tmp_path, target, streams):
+    words, numbers = ["u", "v", ""], ["0.5", "1.25", ""]
+    rows = [f"{row}.5,{words[row % 3]},{numbers[row % 3]},{1 + row % 2}" for row in range(240)]
+    path = text(tmp_path / "t.csv", "a,word,number,w", *rows)
+    other = "number" if target == "word" else "word"
+    command = ["fit", path, "-t", target, "--drop", other, "--weights", "w", *QUICK, *streams]
+    command += ["--split", "oblique", "--algorithm", "likelihood"] if streams else []
+    refused = run(*command, "-o", tmp_path / "m.crisp")
+    assert refused.exit_code == 1
+    assert "row 3 has none. Remove rows without one, or leave them out with --drop-missing-target." in refused.text
+    left = done(*command, "--drop-missing-target", "--holdout", "0.2", "-o", tmp_path / "m.crisp")
+    assert "note: 80 rows without a target, left out." in left.text
+    assert "128 rows" in left.text
+    complete = text(tmp_path / "c.csv", "a,word,number,w", *(row for row in rows if ",,," not in row))
+    again = done("fit", complete, *command[2:], "--holdout", "0.2", "-o", tmp_path / "c.crisp")
+    assert again.text.count("128 rows") == 1
+    model, same = crisptree.load(tmp_path / "m.crisp"), crisptree.load(tmp_path / "c.crisp")
+    assert np.array_equal(model.tree_.weight, same.tree_.weight)
+    assert model.encoder_.preprocessing_.columns == same.encoder_.preprocessing_.columns
+
+
+def test_a_value_that_only_held_out_rows_have_gets_the_remedies_of_a_fit(tmp_path):
+    bad = 0
+    while not draw_held_out(np.arange(100) % 2, 0.2, 0)[bad]:
+        bad += 1
+    rows = [f"{'?' if row == bad else row},{'uv'[row % 2]}" for row in range(100)]
+    path = text(tmp_path / "t.csv", "a,y", *rows)
+    refused = run("fit", path, "-t", "y", "-o", tmp_path / "m.crisp", *QUICK, "--holdout", "0.2")
+    assert refused.exit_code == 1
+    assert (
+        "If that means a missing value, say --missing '?'; if the column holds names of categories, say "
+        in refused.text
+    )
+
+
+def test_rare_values_are_grouped_and_strict_models_made_by_flags(tmp_path):
+    rows = [f"{'abcde'[min(row % 60, 4) if row < 6 else row % 2]},{row % 7},{'uv'[row % 2]}" for row in range(100)]
+    path = text(tmp_path / "t.csv", "a,b,y", *rows)
+    flags = ("--min-frequency", "3", "--handle-missing", "error")
+    done("fit", path, "-t", "y", "-o", tmp_path / "m.crisp", *QUICK, *flags)
+    assert crisptree.load(tmp_path / "m.crisp").encoder_.preprocessing_.feature_names == ("a=a", "a=b", "b")
+    new = text(tmp_path / "n.csv", "a,b", "a,")
+    assert "column 'b' must have a value in every row" in run("predict", tmp_path / "m.crisp", new).text
+    wrong = run("fit", path, "-t", "y", "-o", tmp_path / "w.crisp", "--min-frequency", "0")
+    assert "--min-frequency must be a number of rows, or a share of them, above 0; got 0." in wrong.text

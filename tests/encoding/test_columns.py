@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -86,8 +87,7 @@ def test_unknown_categories_become_zeros_and_are_counted(tmp_path):
     assert X[3, 0] == 1.5
     assert notes == [
         "column 'c': 3 values that training did not know ('violet', 'ocher'); all its features are 0 there.",
-        "column 'n': 1 missing value, none in training; the mean 1.5 stands in.",
-        "column 'c': 1 missing value, none in training; all its features are 0 there.",
+        "columns 'n', 'c': 2 missing values, none in training; means stand in, and all features of a category are 0.",
     ]
 
 
@@ -190,7 +190,7 @@ def test_an_identifier_is_refused_by_name(tmp_path):
     with pytest.raises(TableError, match=r"drop=\['the id'\]"):
         surveyed(spaced)
     many = column_file(tmp_path / "u.csv", *(f"r{i // 2}" for i in range(240)))
-    with pytest.raises(TableError, match=r"more than 100 different values.*`drop=\['a'\]`, or .*`max_categories=1000`"):
+    with pytest.raises(TableError, match=r"more than 100 different values.*`drop=\['a'\]`.* or .*`max_categories=120`"):
         surveyed(many)
     assert len(surveyed(many, max_categories=1000)[0].feature_names) == 120
 
@@ -287,3 +287,50 @@ def test_a_preprocessing_of_a_later_version_asks_for_an_update():
     content, arrays = Preprocessing((Column("a", "number", 1.0),)).section()
     with pytest.raises(TableError, match=r"has version 2; this version of crisptree reads version 1. Update it"):
         Preprocessing.from_section({**content, "version": 2}, arrays)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("2012/01/01", "2013/12/31"),
+        ("13:30", "09:15"),
+        ("1:30 PM", "9:15 am"),
+        ("13:30:01.5", "09:15:00"),
+        ("1 days 02:03:04", "-2 days +03:00:00"),
+        ("1 day", "12 days"),
+    ],
+)
+def test_dates_times_and_time_differences_as_text_are_refused_as_such(tmp_path, values):
+    with pytest.raises(TableError, match=r"column 'a' holds dates or times.*Make numbers of them first"):
+        surveyed(column_file(tmp_path / "t.csv", *values))
+
+
+def test_the_hint_of_max_categories_names_a_number_that_works(tmp_path):
+    path = column_file(tmp_path / "t.csv", *(f"v{number % 137}" for number in range(900)))
+    with pytest.raises(TableError) as refused:
+        surveyed(path)
+    number = int(re.search(r"max_categories=(\d+)", str(refused.value))[1])
+    assert number == 137
+    assert surveyed(path, max_categories=number)[0].n_features == 137
+
+
+def test_near_ids_are_refused_and_columns_of_many_values_noted(tmp_path):
+    near = column_file(tmp_path / "t.csv", *(f"r{min(row, 57)}" for row in range(63)))
+    with pytest.raises(TableError, match="'a' is a category with hardly any value twice"):
+        surveyed(near)
+    many = column_file(tmp_path / "u.csv", *(f"r{min(row, 39)}" for row in range(63)))
+    assert surveyed(many)[1][0].startswith("column 'a' has 40 different values in 63 rows; if it only names them")
+
+
+@pytest.mark.parametrize("frequency", [3, 0.1])
+def test_rare_values_are_grouped_and_are_no_unknown_values(tmp_path, frequency):
+    path = column_file(tmp_path / "t.csv", *["a"] * 20, *["b"] * 8, "c", "d")
+    preprocessing, notes = surveyed(path, min_frequency=frequency)
+    assert preprocessing.feature_names == ("a=a", "a=b")
+    assert any("values rarer than `min_frequency` share one encoding" in note for note in notes)
+    again = Preprocessing.from_section(*preprocessing.section())
+    X, said = encoded(again, text(tmp_path / "n.csv", "a,y", "a,0", "c,0", "new,1"))
+    assert X.tolist() == [[1, 0], [0, 0], [0, 0]]
+    assert said == []
+    only_rare = text(tmp_path / "r.csv", "a,b,y", *(f"v{row % 15},{row},0" for row in range(30)))
+    assert surveyed(only_rare, min_frequency=5)[0].left_out == {"a": "only rare values"}

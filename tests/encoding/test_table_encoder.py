@@ -159,8 +159,12 @@ def test_all_columns_that_cannot_be_used_are_named_at_once_each_with_its_remedy(
     assert kept.n_features_in_ == 9
 
 
-def test_a_hole_where_training_had_none_is_an_error_that_names_column_and_row():
-    encoder = TableEncoder().fit({"a": [1.0, 2.0, np.nan], "b": [1, 2, 3], "c": ["x", "y", "x"]})
+def test_values_missing_only_at_prediction_are_filled_or_named_by_column_and_row():
+    table = {"a": [1.0, 2.0, np.nan], "b": [1, 2, 3], "c": ["x", "y", "x"]}
+    with pytest.warns(CrispTreeWarning, match="columns 'b', 'c': 2 missing values, none in training") as caught:
+        assert TableEncoder().fit(table).transform({"a": [1], "b": [None], "c": [""]}).tolist() == [[1, 0, 2, 0, 0]]
+    assert len(caught) == 1
+    encoder = TableEncoder(handle_missing="error").fit(table)
     assert encoder.transform({"a": [None], "b": [1], "c": ["x"]}).tolist() == [[1.5, 1, 1, 1, 0]]
     with pytest.raises(TableError, match=r"X: column 'b' must have a value in every row.*row 1 has none"):
         encoder.transform({"a": [1, 1], "b": [1, None], "c": ["x", "x"]})

@@ -97,7 +97,7 @@ def test_values_that_are_not_finite_numbers_are_refused(value):
     with pytest.raises(ValueError, match=r"X: column 'x2' must hold finite numbers; row 3 has .*(NaN|infinity)"):
         fit(X=broken, categorical_features=None)
     with pytest.raises(ValueError, match=r"X: column 'x2' must hold finite numbers; row 3 has .*(NaN|infinity)"):
-        fit().predict(broken)
+        fit(categorical_features=None).predict(broken)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_an_epoch_tells_phase_level_steepness_loss_and_time_left(clock):
         clock[0] = 60.0
         display.show_epoch(record(n_levels=None))
     assert printed(display) == [
-        "growing level 2/4, epoch 5/10, steepness 1.4, loss 0.5000, validation 0.9100: 38%, 0:50 left",
+        "growing level 2/4, epoch 5/10, steepness 1.4, loss 0.5000, validation 0.9100: 38% …",
         "growing level 2/?, epoch 5/10, steepness 1.4, loss 0.5000 …",
     ]
 
@@ -104,11 +104,11 @@ def test_the_time_left_starts_anew_with_each_phase(clock):
         for second, changes in (
             (100.0, {}),
             (105.0, {"phase": "finetune", "epoch": 1}),
-            (110.0, {"phase": "finetune", "epoch": 2}),
+            (118.0, {"phase": "finetune", "epoch": 2}),
         ):
             clock[0] = second
             display.show_epoch(record(**changes))
-    assert printed(display)[-1] == "finetuning epoch 2/10, steepness 1.4, loss 0.5000: 20%, 0:40 left"
+    assert printed(display)[-1] == "finetuning epoch 2/10, steepness 1.4, loss 0.5000: 20%, 1:44 left"
 
 
 @pytest.mark.parametrize(
@@ -180,3 +180,43 @@ def test_a_verbose_fit_says_what_it_tries_before_it_trains(capsys, monkeypatch):
     assert len(tried) == len(model.cv_results_) > 1
     assert "input_noise=" in tried[0]
     assert said.index(tried[-1]) < min(number for number, line in enumerate(said) if line.startswith("growing"))
+
+
+@pytest.mark.parametrize(("before", "slowdown"), [(0.0, 1.0), (30.0, 1.0), (0.0, 3.0)])
+def test_after_a_tenth_the_time_left_is_right_within_a_factor_of_2(clock, before, slowdown):
+    """``before`` are seconds of another task, and the last epochs take ``slowdown`` times as long as the first."""
+    epochs = 100
+    seconds = [0.5 * slowdown ** (epoch / epochs) for epoch in range(epochs)]
+    with ProgressDisplay(console(force_jupyter=False)) as display:
+        display.update("selecting", None)
+        clock[0] += before
+        for epoch in range(1, epochs + 1):
+            clock[0] += seconds[epoch - 1]
+            display.show_epoch(record(phase="finetune", epoch=epoch, n_epochs=epochs))
+            left, estimate = sum(seconds[epoch:]), display.time_left.estimate(epoch / epochs, clock[0])
+            assert epoch / epochs >= 0.1 or estimate is None
+            if 0.1 < epoch / epochs < 1:
+                assert estimate is not None
+                assert left / 2 <= estimate <= 2 * left
+
+
+def test_a_fit_shows_its_progress_by_default_after_3_seconds_where_somebody_sees_it(clock, monkeypatch):
+    for verbose, is_terminal, second, is_shown in (
+        (None, True, 2.9, False),
+        (None, True, 3.1, True),
+        (None, False, 30.0, False),
+        (0, True, 30.0, False),
+        (1, True, 2.9, True),
+    ):
+        shown = console(force_terminal=is_terminal, force_jupyter=False)
+        monkeypatch.setattr(progress, "Console", lambda stderr, shown=shown: shown)
+        clock[0] = 0.0
+        with record_epochs(verbose, None) as recorder:
+            clock[0] = second
+            recorder.record(record())
+        assert ("growing" in shown.file.getvalue()) == is_shown
+        clock[0] = 0.0
+        with progress.display_trials(verbose) as on_trial:
+            clock[0] = second
+            on_trial(SimpleNamespace(values={"l1": 0.1}, score=0.5))
+        assert ("selecting" in shown.file.getvalue()) == is_shown

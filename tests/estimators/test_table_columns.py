@@ -83,11 +83,12 @@ def test_the_mean_that_stands_in_for_a_hole_is_that_of_weighted_rows():
 
 
 def test_all_columns_that_cannot_be_predicted_from_are_named_at_once(model):
+    strict = plain_tree(**SMALL, categorical_features=TableEncoder(handle_missing="error")).fit(*churn())
     X, _ = churn(20)
     X = X.astype({"months": object, "fee": object})
     X.loc[3, "months"], X.loc[5, "fee"] = "many", None
     with pytest.raises(TableError) as refused:
-        model.predict(X)
+        strict.predict(X)
     said = str(refused.value)
     assert "2 columns" in said
     assert "row 3 has 'many'. Correct it, or leave the row out." in said
@@ -234,3 +235,34 @@ def test_levels_that_differ_in_a_line_break_only_are_distinguished_in_every_text
     assert "\\n" not in said.replace(r"pl\nus", "")
     page = data_of(write_report(model, tmp_path / "r.html", X[:20], y[:20]).read_text(encoding="utf-8"))
     assert page["samples"]["what_if"]["columns"][0]["categories"] == [r"pl\nus", "pl us", "premium"]
+
+
+def test_columns_that_may_only_name_the_rows_are_warned_of():
+    rows = np.arange(63)
+    X = pd.DataFrame({"row": rows, "who": [f"r{min(row, 39)}" for row in rows], "kind": np.where(rows % 2, "u", "v")})
+    with pytest.warns(crisptree.CrispTreeWarning) as caught:
+        plain_tree(**SMALL).fit(X, rows % 2)
+    said = [str(warning.message) for warning in caught]
+    assert said[0].startswith("X: column 'row' counts the rows; if it only numbers them, leave it out with `drop=")
+    assert said[1].startswith("X: column 'who' has 40 different values in 63 rows; if it only names them")
+    assert len(said) == 2
+
+
+def test_the_id_of_the_rows_is_no_feature_and_need_not_be_there_to_predict():
+    X, y = churn(60)
+    named = X.assign(who=[f"r{row}" for row in range(60)])
+    encoder = TableEncoder(id="who", min_frequency=2)
+    model = plain_tree(**SMALL, categorical_features=encoder).fit(named, y)
+    assert model.encoder_.preprocessing_.id == "who"
+    assert np.array_equal(model.predict(named), model.predict(X))
+    with pytest.raises(TableError, match=r"`id` must name another column than .*; got 'plan'"):
+        TableEncoder(id="plan", drop=["plan"]).fit(X)
+    with pytest.raises(ValueError, match=r"`min_frequency` must be None, or rows or a share of them above 0; got 0"):
+        TableEncoder(min_frequency=0).fit(X)
+
+
+@pytest.mark.parametrize("kind", ["CrispTreeClassifier", "CrispTreeRegressor", "CrispForestClassifier"])
+def test_refusals_of_columns_name_the_class_of_the_estimator(kind):
+    X = {"day": ["2012/01/01", "2013/01/01", "2014/01/01"], "x": [1.0, 2.0, 3.0]}
+    with pytest.raises(TableError, match=rf"for example {kind}\(categorical_features=TableEncoder\(drop=\['day'\]\)\)"):
+        getattr(crisptree, kind)().fit(X, [0, 1, 0])

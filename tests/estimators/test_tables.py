@@ -93,19 +93,51 @@ def test_that_a_value_is_missing_can_be_all_that_counts():
     assert cross_val_score(plain_tree(**SMALL), X, y, cv=3).tolist() == [1, 1, 1]
 
 
-def test_a_hole_in_a_feature_that_had_none_names_it_and_the_row(model):
-    X, y = with_holes()
-    with pytest.raises(ValueError, match=r"column 'x1' must have a value in every row.*row 5 has none"):
-        plain_tree(**SMALL).fit(X, y).predict(np.where(np.arange(200)[:, None] == 5, np.nan, X))
+def test_a_value_missing_at_prediction_only_is_filled_with_one_warning_that_names_the_columns(model):
     rows, labels = clouds(60, n_features=3)
-    for form, name in ((np.asarray, "x1"), (lambda rows: pd.DataFrame(rows, columns=list("abc")), "b")):
+    means = rows.mean(axis=0, dtype=np.float64)
+    for form, names in ((np.asarray, "'x0', 'x2'"), (lambda rows: pd.DataFrame(rows, columns=list("abc")), "'a', 'c'")):
         fitted = plain_tree(**SMALL).fit(form(rows), labels)
-        broken = rows.copy()
-        broken[4, 1] = np.nan
-        with pytest.raises(ValueError, match=rf"X: column '{name}' must hold finite numbers; row 4 .*None was missing"):
-            fitted.predict(form(broken))
-    with pytest.raises(ValueError, match="X: column 'months' must have a value in every row"):
-        model.predict(churn()[0].assign(months=None))
+        broken, filled = rows.copy(), rows.copy()
+        broken[4, 0], broken[5, 2] = np.nan, np.nan
+        filled[4, 0], filled[5, 2] = means[0], means[2]
+        with pytest.warns(crisptree.CrispTreeWarning) as caught:
+            probabilities = fitted.predict_proba(form(broken))
+        assert [str(warning.message) for warning in caught] == [
+            f"X: columns {names}: 2 missing values, none in training; means stand in."
+        ]
+        assert np.array_equal(probabilities, fitted.predict_proba(form(filled)))
+        assert np.isnan(broken[4, 0])
+    with pytest.warns(crisptree.CrispTreeWarning, match="X: column 'months': 1 missing value, none in training; the m"):
+        model.predict(churn()[0].assign(months=lambda frame: frame["months"].where(frame.index != 3)))
+
+
+def test_folds_with_a_value_missing_in_the_scored_part_only_are_scored():
+    X, y = clouds(60, n_features=3)
+    X[7, 1] = np.nan
+    with pytest.warns(crisptree.CrispTreeWarning, match="column 'x1': 1 missing value, none in training"):
+        scores = cross_val_score(plain_tree(**SMALL), X, y, cv=3)
+    assert np.isfinite(scores).all()
+    training = TrainingOptions(epochs=3, finetune_epochs=3)
+    forest = crisptree.CrispForestRegressor(n_estimators=2, training=training, random_state=0).fit(X[10:], X[10:, 0])
+    with pytest.warns(crisptree.CrispTreeWarning, match="column 'x1'"):
+        assert np.isfinite(forest.predict(X)).all()
+
+
+def test_strict_models_refuse_values_missing_at_prediction_only(tmp_path):
+    X, y = with_holes()
+    broken = np.where(np.arange(200)[:, None] == 5, np.nan, X)
+    strict = plain_tree(**SMALL, categorical_features=crisptree.TableEncoder(handle_missing="error")).fit(X, y)
+    strict.save(tmp_path / "strict.crisp")
+    for each in (strict, crisptree.load(tmp_path / "strict.crisp")):
+        with pytest.raises(ValueError, match=r"column 'x1' must have a value in every row.*row 5 has none"):
+            each.predict(broken)
+    rows, labels = clouds(60, n_features=3)
+    numbers = plain_tree(**SMALL, categorical_features=None).fit(rows, labels)
+    with pytest.raises(ValueError, match=r"X: column 'x1' must hold finite numbers; row 4 .*None was missing"):
+        numbers.predict(np.where(np.arange(60)[:, None] == 4, [[1.0, np.nan, 1.0]], rows))
+    with pytest.raises(ValueError, match="`handle_missing` must be 'fill' or 'error'; got 'mean'"):
+        crisptree.TableEncoder(handle_missing="mean").fit(X)
 
 
 def test_importances_are_those_of_the_columns(model):

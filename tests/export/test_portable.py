@@ -66,8 +66,8 @@ def test_a_loaded_model_and_a_pipeline_have_the_values_of_the_model_itself(tmp_p
 
 
 def test_what_a_model_uses_is_named():
-    assert Portable.of(numbers(n=60, max_depth=2)[0]).uses == {"oblique"}
-    assert Portable.of(thresholds()[0]).uses == {"axis"}
+    assert Portable.of(numbers(n=60, max_depth=2)[0]).uses == {"oblique", "missing"}
+    assert Portable.of(thresholds()[0]).uses == {"axis", "missing"}
     assert Portable.of(of_table()[0]).uses == {"oblique", "missing", "categories"}
     images = np.random.default_rng(0).normal(size=(1, 12, 12)).astype(np.float32)
     segmenter = CrispSegmenter(

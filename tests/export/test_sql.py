@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from crisptree import export
+from crisptree import CrispTreeWarning, export
 from crisptree.export import ExportError, Portable
 from crisptree.export.formats import compare, encode_rows
 from crisptree.export.sql_statement import MAX_LEVELS, ROW, fill_table, read_predictions
@@ -101,8 +101,10 @@ def test_thresholds_read_as_conditions_on_columns():
     assert "VALUES (0, '" in text
 
 
-def test_a_missing_number_without_fill_value_has_no_leaf():
+@pytest.mark.parametrize("categorical_features", ["auto", None])
+def test_a_missing_number_is_filled_with_the_mean_or_has_no_leaf_in_a_strict_model(categorical_features):
     model, X = thresholds()
+    model.set_params(categorical_features=categorical_features)
     database = sqlite3.connect(":memory:")
     portable, rows = Portable.of(model), encode_rows(model, X[:3])
     asked = {int(np.flatnonzero(weight)[0]) for weight in model.tree_.weight}
@@ -110,8 +112,14 @@ def test_a_missing_number_without_fill_value_has_no_leaf():
         rows.columns[column.name][1] = None if column.feature in asked else rows.columns[column.name][1]
     fill_table(database, portable, rows)
     found = read_predictions(portable, database.execute(f"{export.sql(model)} ORDER BY r.{ROW}"), "")
-    assert found.leaves.ravel().tolist() == [model.apply(X[:1])[0], -1, model.apply(X[2:3])[0]]
-    assert found.classes[1] == -1
+    middle = -1
+    if categorical_features == "auto":
+        broken = X[1:2].copy()
+        broken[0, sorted(asked)] = np.nan
+        with pytest.warns(CrispTreeWarning, match="none in training"):
+            middle = model.apply(broken)[0]
+    assert found.leaves.ravel().tolist() == [model.apply(X[:1])[0], middle, model.apply(X[2:3])[0]]
+    assert (found.classes[1] == -1) == (middle == -1)
     database.close()
 
 

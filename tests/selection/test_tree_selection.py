@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.metrics import log_loss
 
 from crisptree import CrispForestClassifier, CrispTreeClassifier, TrainingOptions
-from crisptree.learning.options import Plan
+from crisptree.learning.options import Plan, Spec
 from crisptree.selection import search
 from crisptree.selection.candidates import Trial, find_best, select_close, try_noise_levels
 from crisptree.selection.parameters import apply_selected, is_unresolved
@@ -324,3 +325,42 @@ def test_a_candidate_is_added_by_one_generator(monkeypatch):
     assert [trial.values.get("learning_rate") for trial in model.cv_results_] == [None] * len(others) + [1e-6]
     assert added.score < max(trial.score for trial in others)
     assert "learning_rate" not in model.best_params_
+
+
+@pytest.mark.parametrize("n_rows", [24, 40, 59])
+def test_leaves_of_few_rows_are_shrunk_by_a_fixed_strength(n_rows):
+    rng = np.random.default_rng(n_rows)
+    X = rng.normal(size=(400, 6))
+    y = (X[:, 0] + X[:, 1] + 1.5 * rng.normal(size=400) > 0).astype(int)
+    model = CrispTreeClassifier(random_state=0).fit(X[:n_rows], y[:n_rows])
+    assert model.cv_results_ == []
+    assert model.shrinkage_ == search.UNTUNED_SHRINKAGE
+    assert log_loss(y[60:], model.predict_proba(X[60:])) < 1.2  # 13 without shrinkage
+    assert CrispTreeClassifier(random_state=0, shrinkage=0.0).fit(X[:n_rows], y[:n_rows]).shrinkage_ == 0
+
+
+def test_the_effort_decides_on_candidates_folds_and_starts(monkeypatch):
+    X, y = clouds(120)
+    folds, make_folds = [], search.make_folds
+    monkeypatch.setattr(search, "make_folds", lambda *a, **k: folds.append(make_folds(*a, **k)) or folds[-1])
+    models, starts = {}, {}
+    for effort in ("fast", "default", "thorough"):
+        model = CrispTreeClassifier(max_depth=1, training=TrainingOptions(effort=effort), random_state=0)
+        values = apply_selected(model.training_parameters(), {}, None)
+        how = {"input_norm": 1.0, "mean_weight": 1.0, "n_rows": 100, "image_shape": None, "seed": 0}
+        starts[effort] = Spec.of(values, **how, is_small_table=True).n_init
+        models[effort] = model.fit(X, y)
+    assert starts == {"fast": 1, "default": 6, "thorough": 12}
+    assert [len(each) for each in folds] == [5, 10]
+    assert models["fast"].cv_results_ == []
+    assert models["fast"].shrinkage_ == search.UNTUNED_SHRINKAGE
+    assert models["default"].cv_results_
+    assert models["thorough"].cv_results_
+    forest = CrispForestClassifier(n_estimators=3, max_depth=2, training=TrainingOptions(effort="fast"))
+    assert forest.fit(X, y).cv_results_ == []
+
+
+def test_thresholds_of_no_depth_are_a_single_leaf():
+    parameters = CrispTreeClassifier().training_parameters()
+    values = apply_selected(parameters, {"split": "axis", "max_depth": 0, "finetune_epochs": 0}, None)
+    assert (values["grow"], values["max_depth"]) == ("greedy", 0)

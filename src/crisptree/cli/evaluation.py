@@ -28,6 +28,7 @@ from crisptree.cli.tables import (
 from crisptree.cli.training import LabelledTable, TrainingTable, open_training_table
 from crisptree.encoding.column_values import TableError, counted
 from crisptree.inference import FlatTree
+from crisptree.inspection.model_view import is_trained_softly
 from crisptree.parameters.estimators import ClassifierParameters
 from crisptree.pipeline.monitoring import ProgressDisplay
 from crisptree.targets.base import class_numbers, hold_out, quantile_strata
@@ -60,6 +61,8 @@ SCORE_COLUMNS = {
     },
 }
 """By whether it is a regression: scores, and the heads of their columns."""
+
+SOFT_LEGEND = " · soft: all leaves, for comparison"
 
 OURS = "crisptree"
 TIMING_REPEATS = 5
@@ -146,7 +149,14 @@ def score_fit(
     for name, rows in others.items():
         if rows is not None:
             result[name] = scores(rows.y, *predict_hard_and_soft(model, rows.X, table.classes))
-    return result
+    return {name: hide_untrained(model, entry) for name, entry in result.items()}
+
+
+def hide_untrained(model: Any, scores: dict[str, Any]) -> dict[str, Any]:
+    """Replace scores of the probabilistic tree by None where the splits were not trained as one."""
+    if is_trained_softly(model):
+        return scores
+    return scores | {name: None for name in ("soft", "soft_rmse") if name in scores}
 
 
 def _baseline(table: TrainingTable) -> Any:
@@ -197,11 +207,15 @@ def diagnose(scores: Scores, baseline: str) -> list[str]:
 
 def show_scores(out: Output, scores: Scores, *, is_regression: bool, baseline: str = "") -> None:
     """Print a table of scores."""
-    first, legend = "on", "RMSE: root mean squared error, one path per row · soft: all leaves, for comparison"
-    digits, names = ".4g", SCORE_COLUMNS[is_regression]
+    first, legend = "on", f"RMSE: root mean squared error, one path per row{SOFT_LEGEND}"
+    has_soft = any(score.get(name) is not None for score in scores.values() for name in ("soft", "soft_rmse"))
+    names = {key: head for key, head in SCORE_COLUMNS[is_regression].items() if has_soft or "soft" not in key}
+    digits = ".4g"
     if not is_regression:
         first, digits = "accuracy on", ".4f"
-        legend = f"hard: one path per row · soft: all leaves, for comparison · majority: always {baseline}"
+        legend = f"hard: one path per row{SOFT_LEGEND} · majority: always {baseline}"
+    if not has_soft:
+        legend = legend.replace(SOFT_LEGEND, "")
     rows = [
         [name, f"{score['rows']:,}", *("–" if score[key] is None else format(score[key], digits) for key in names)]
         for name, score in scores.items()
@@ -251,7 +265,8 @@ def _evaluate_regression(model: Any, rows: LabelledRows, hard: Array, soft: Arra
     for coverage in COVERAGES:
         low, high = model.predict_interval(rows.X, coverage)
         within[f"{coverage:.0%}"] = float(np.mean((rows.y >= low) & (rows.y <= high)))
-    return {**compute_errors(rows.y, hard, soft, float(np.mean(means))), "within_interval": within}
+    errors = hide_untrained(model, compute_errors(rows.y, hard, soft, float(np.mean(means))))
+    return {**errors, "within_interval": within}
 
 
 def _show_regression(out: Output, document: dict[str, Any]) -> None:
@@ -265,7 +280,7 @@ def _evaluate_classification(model: Any, rows: LabelledRows, hard: Array, soft: 
     labels = model.classes_.tolist()
     return {
         "rows": len(rows.X),
-        "accuracy": compute_accuracies(rows.y, hard, soft),
+        "accuracy": hide_untrained(model, compute_accuracies(rows.y, hard, soft)),
         **_score_probabilities(model, rows),
         "classes": _score_classes(rows.y, hard, labels),
         "confusion": _count_confusion(rows.y, hard, len(labels)),
@@ -317,7 +332,10 @@ def _score_probabilities(model: Any, rows: LabelledRows) -> dict[str, dict[str, 
 
     is_known = rows.y >= 0
     scores: dict[str, dict[str, float | None]] = {name: {} for name in PROBABILITY_METRICS}
-    for kind, predict_proba in (("hard", model.predict_proba), ("soft", model.soft_predict_proba)):
+    kinds = {"hard": model.predict_proba, "soft": model.soft_predict_proba}
+    if not is_trained_softly(model):
+        del kinds["soft"]
+    for kind, predict_proba in kinds.items():
         probabilities = predict_proba(rows.X[is_known])
         for name in PROBABILITY_METRICS:
             value = getattr(metrics, name)(rows.y[is_known], probabilities)
@@ -327,7 +345,8 @@ def _score_probabilities(model: Any, rows: LabelledRows) -> dict[str, dict[str, 
 
 def _show_classification(out: Output, document: dict[str, Any]) -> None:
     accuracy = document["accuracy"]
-    out.show(f"{document['rows']:,} rows · accuracy hard {accuracy['hard']:.4f} · soft {accuracy['soft']:.4f}")
+    soft = "" if accuracy["soft"] is None else f" · soft {accuracy['soft']:.4f}"
+    out.show(f"{document['rows']:,} rows · accuracy hard {accuracy['hard']:.4f}{soft}")
     for name, title in PROBABILITY_METRICS.items():
         values = [f"{kind} {'infinite' if value is None else f'{value:.4f}'}" for kind, value in document[name].items()]
         out.show(f"{title} " + " · ".join(values))

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-import crisptree
 from crisptree.cli import options
 from crisptree.cli.options import OUTPUT, CsvFormat, option, output_option, with_options
 from crisptree.cli.output import Output
-from crisptree.cli.tables import load_table_model, make_encoder, open_for_model, stdin_as_file
+from crisptree.cli.tables import load_model, load_table_model, make_encoder, open_for_model, stdin_as_file
 from crisptree.encoding.column_values import TableError
 from crisptree.export import ExportError
 from crisptree.export.escaping import make_identifier
@@ -52,6 +51,8 @@ def export(
 
     With --check, the export is run on rows and compared with the model; a file that disagrees is not kept.
 
+    C is written as a header, or for -o m.c as a source file that compiles by itself.
+
     Example:
       crisptree export iris.crisp --to sklearn -o iris.joblib --check test.csv
       crisptree export iris.crisp --to c --integer int8 -o iris.h --check test.csv --max-changed 0.01
@@ -69,7 +70,7 @@ def export(
     if "name" in target.options:
         settings.setdefault("name", make_identifier(path.stem))
     out = Output(as_json)
-    estimator = load_table_model(model) if check is not None else crisptree.load(model)
+    estimator = load_table_model(model) if check is not None else load_model(model)
     written = target.write(estimator, **settings)
     document: dict[str, Any] = {"model": str(model), "to": to, "output": str(path), "agreement": None}
     if check is not None:
@@ -77,6 +78,8 @@ def export(
         document["agreement"] = {**vars(agreement), "notes": list(agreement.notes)}
         out.show(str(agreement))
         _check_agreement(agreement, path, max_changed)
+    if isinstance(written, str) and path.suffix.lower() == ".c":
+        written = f"#define {settings['name'].upper()}_IMPLEMENTATION\n{written}"
     data = written.encode() if isinstance(written, str) else written
     with atomic_write(path) as temporary:
         temporary.write_bytes(data)

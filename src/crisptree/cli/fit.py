@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,13 +117,27 @@ class FitOptions:
         conflicts = [flag for flag, value in excluded.items() if value]
         if self.stream and conflicts:
             raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave out {conflicts[0]}.")
-        if conflicts or self.stream is not None:
-            return not conflicts and self.stream
-        from crisptree.pipeline.validation import violations
+        return False if conflicts else self.stream
 
-        # A fit that nobody asked to train in batches must not fail in them.
-        values = crisptree.CrispTreeClassifier.from_flat(**parameters).training_parameters()
-        return False if any(violations(values, rows="batches", has_validation=False)) else None
+
+def can_stream(parameters: dict[str, Any]) -> bool:
+    """Return True if these parameters work on batches: a fit that nobody asked to train in them must not fail."""
+    from crisptree.pipeline.validation import violations
+
+    values = crisptree.CrispTreeClassifier.from_flat(**parameters).training_parameters()
+    return not any(violations(values, rows="batches", has_validation=False))
+
+
+def describe_untuned(model: Any, n_rows: int) -> Iterator[str]:
+    """Note that nothing was selected on held-out rows, where something would be on more rows."""
+    from crisptree.selection.folds import MIN_ROWS
+    from crisptree.selection.parameters import is_unresolved
+
+    if n_rows < MIN_ROWS and not model.cv_results_ and is_unresolved(model.training_parameters()):
+        yield (
+            f"fewer than {MIN_ROWS} rows to train on: nothing was tuned, and leaves are shrunk by a fixed strength. "
+            "Compare with other values of --depth and --shrinkage on rows of your own."
+        )
 
 
 @dataclass(frozen=True)
@@ -159,6 +175,8 @@ class FitRun:
             more |= {"checkpoint": settings.checkpoint / name, "checkpoint_every": settings.checkpoint_every}
             more["resume"] = settings.resume
         seconds = table.fit(model, self.out, self.progress, rank, **more)
+        if rank.is_first:
+            self.out.note_all(describe_untuned(model, len(table.y)))
         return model, {"validation": validation, "held out": table.held_out}, seconds
 
     def score(self, model: Any, table: TrainingTable, others: dict[str, Any]) -> Scores:
@@ -209,7 +227,7 @@ def fit(
         join_process_group(parameters.get("device", "auto"), data) as rank,
         out.progress() as progress,
         stdin_as_file(data) as path,
-        open_disk_cache(stream) as cache,
+        open_disk_cache(stream, partial(can_stream, parameters)) as cache,
     ):
         source = open_training_table(path, columns, csv, id=id_name, keep_constant="image_shape" in parameters)
         options.check_free([output], force)

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-import crisptree
 from crisptree.cli import options
 from crisptree.cli.options import OUTPUT, CsvFormat, option, output_option, with_options
 from crisptree.cli.output import Output, make_grid, make_table, with_flags
@@ -21,6 +20,7 @@ from crisptree.cli.tables import (
     is_forest,
     is_image_model,
     is_regressor,
+    load_model,
     load_table_model,
     read_labelled_rows,
 )
@@ -49,7 +49,7 @@ def inspect(
       crisptree inspect model.crisp --top 30 --json
     """
     out = Output(as_json)
-    estimator = detach_encoder(crisptree.load(model))
+    estimator = detach_encoder(load_model(model))
     document = {"file": str(model), "bytes": model.stat().st_size, "format": FORMAT, "kind": type(estimator).__name__}
     document |= (_describe_forest if is_forest(estimator) else _describe_tree)(estimator, top)
     _show_model(out, document)
@@ -254,7 +254,7 @@ def plot(
     options.check_output(output, (".svg", ".png", ".pdf"))
     options.check_free([output], force)
     out = Output(as_json)
-    estimator = load_table_model(model) if kind in KINDS_WITH_ROWS else crisptree.load(model)
+    estimator = load_table_model(model) if kind in KINDS_WITH_ROWS else load_model(model)
     if is_forest(estimator):
         raise TableError(f"{model} must hold one tree; it holds a forest. Draw one of its trees from Python: tree(0).")
     rows = None if data is None else read_labelled_rows(estimator, data, out, target=target, csv=csv)

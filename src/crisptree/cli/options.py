@@ -106,6 +106,24 @@ class ColumnRoles:
     max_categories: Annotated[
         int, typer.Option(min=2, help="Maximum number of values of a category.", rich_help_panel=TABLE)
     ] = MAX_CATEGORIES
+    min_frequency: Annotated[
+        float | None,
+        option(help="Group values of a category in fewer rows, or in a smaller share of the rows.", panel=TABLE),
+    ] = None
+    handle_missing: Annotated[
+        Literal["fill", "error"],
+        typer.Option(help="Values missing in new rows where none was in training.", rich_help_panel=TABLE),
+    ] = "fill"
+    drop_missing_target: Annotated[
+        bool, option("--drop-missing-target", help="Leave out rows without a target.", panel=TABLE)
+    ] = False
+
+    def __post_init__(self) -> None:
+        """Refuse a frequency that groups nothing."""
+        if self.min_frequency is not None and not self.min_frequency > 0:
+            raise typer.BadParameter(
+                f"--min-frequency must be a number of rows, or a share of them, above 0; got {self.min_frequency:g}."
+            )
 
 
 @dataclass

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import typer
 
 from crisptree.cli import options
@@ -67,6 +66,8 @@ class PredictionOptions:
 
     def predict(self, model: Any, X: npt.NDArray[np.float32], jobs: int | None) -> dict[str, Any]:
         """Compute the columns for encoded rows, by name."""
+        import pyarrow as pa  # slow to import: the help does without
+
         if is_forest(model):
             leaves = model.forest_.leaves(X, jobs) if self.leaf else None
             values = model.forest_.values(X, jobs)
@@ -176,6 +177,8 @@ def predict(
                 n_rows += len(X)
                 progress.update(f"predicting {file.name}", source.fraction_read())
             if not n_rows:
+                import pyarrow as pa
+
                 writer.write({**{name: pa.array([], pa.string()) for name in copied}, **empty})
     out.note_all(encoder.notes())
     if path is not None:

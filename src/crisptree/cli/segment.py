@@ -13,7 +13,7 @@ import crisptree
 from crisptree.cli import options
 from crisptree.cli.options import OUTPUT, TRAINING, option, output_option, with_options
 from crisptree.cli.output import Output
-from crisptree.cli.tables import is_image_model
+from crisptree.cli.tables import is_image_model, load_model
 from crisptree.cli.training import train
 from crisptree.datasets.files import NamedImage, read_images, write_png, write_tif
 from crisptree.encoding.column_values import TableError, counted
@@ -156,7 +156,7 @@ def predict_images(
     out = Output(as_json)
     if output.exists() and not output.is_dir():
         raise TableError(f"{output} must be a folder; it is a file.")
-    estimator: Any = crisptree.load(model)
+    estimator: Any = load_model(model)
     if not is_image_model(estimator):
         raise crisptree.ModelFileError(
             f"{model} must hold a segmenter or a pixel regressor; it holds a {type(estimator).__name__}. Use "

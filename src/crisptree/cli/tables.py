@@ -23,8 +23,9 @@ from crisptree.encoding.column_values import TableError, counted, listed
 from crisptree.encoding.preprocessing import Preprocessing, RowEncoder, find_unknown_columns
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import encode_class_labels, read_labels, read_numbers, read_texts
-from crisptree.files import CHUNK_BYTES
+from crisptree.files import CHUNK_BYTES, reading
 from crisptree.inspection.model_view import strip_encoder
+from crisptree.persistence.model_file import ModelFileError
 
 STDIN = Path("-")
 MAGIC_BYTES = {
@@ -112,9 +113,16 @@ def get_classes(model: Any) -> npt.NDArray[Any] | None:
     return None if is_regressor(model) else model.classes_
 
 
+def load_model(path: Path) -> Any:
+    """Load a model; a file that cannot be read is refused before the modules of the estimators are imported."""
+    with reading(path, ModelFileError, "crisptree model file"):
+        path.open("rb").close()
+    return crisptree.load(path)
+
+
 def load_table_model(path: Path) -> Any:
     """Load a model that predicts rows, with a preprocessing and without feature names: encoded rows have none."""
-    model = crisptree.load(path)
+    model = load_model(path)
     if is_image_model(model):
         raise crisptree.ModelFileError(
             f"{path} must hold a model of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
@@ -124,7 +132,9 @@ def load_table_model(path: Path) -> Any:
             f"{path} must hold a model of one output; it has {model.n_outputs_} outputs. Use it from Python."
         )
     schema = model.input_schema
-    preprocessing = schema.preprocessing or Preprocessing.plain(schema.n_features, schema.feature_names)
+    preprocessing = schema.preprocessing or Preprocessing.plain(
+        schema.n_features, schema.feature_names, None if schema.means is None else schema.means()
+    )
     return strip_encoder(model).with_input_schema(encoded_by=preprocessing)
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +23,11 @@ from crisptree.cli.output import Output
 from crisptree.cli.tables import LabelledRows, read_target
 from crisptree.data.batches import Batches
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.column_values import TableError, listed, suggest_name
+from crisptree.encoding.column_values import TableError, counted, listed, suggest_name
 from crisptree.encoding.preprocessing import EncodedInput, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import (
+    find_labelled_rows,
     is_regression_target,
     parse_class_labels,
     read_labels,
@@ -127,17 +128,18 @@ def _select_gpu(device: str, n_gpus: int) -> int:
 
 
 class DiskCache:
-    """A folder for encoded rows, used ``always`` or only where memory is short.
+    """A folder for encoded rows, used ``always`` or only where memory is short and the fit ``can_stream``.
 
     Encoded once, a table trains from disk many times as fast as from its text.
     """
 
-    def __init__(self, folder: Path, *, always: bool) -> None:
-        self.folder, self.always = folder, always
+    def __init__(self, folder: Path, *, always: bool, can_stream: Callable[[], bool]) -> None:
+        self.folder, self.always, self.can_stream = folder, always, can_stream
 
     def is_needed(self, n_rows: int, n_features: int) -> bool:
         """True if so many rows belong on disk."""
-        return self.always or 4 * n_rows * n_features > MAX_MEMORY_FRACTION * usable_memory()
+        is_large = 4 * n_rows * n_features > MAX_MEMORY_FRACTION * usable_memory()
+        return self.always or (is_large and self.can_stream())
 
     def write(self, blocks: Iterable[Rows], held_out: npt.NDArray[np.bool_], n_features: int) -> tuple[Rows, Rows]:
         """Write encoded rows and map them into memory: those to train on and those held out.  (n, n_features) each"""
@@ -162,13 +164,16 @@ class DiskCache:
 
 
 @contextmanager
-def open_disk_cache(stream: bool | None) -> Iterator[DiskCache | None]:
-    """Create a temporary folder for encoded rows: always used for True, if memory is short for None, none for False."""
+def open_disk_cache(stream: bool | None, can_stream: Callable[[], bool]) -> Iterator[DiskCache | None]:
+    """Create a temporary folder for encoded rows: always used for True, if memory is short for None, none for False.
+
+    ``can_stream`` is asked only where memory is short.
+    """
     if stream is False:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="crisptree-rows-", ignore_cleanup_errors=True) as folder:
-        yield DiskCache(Path(folder), always=bool(stream))
+        yield DiskCache(Path(folder), always=bool(stream), can_stream=can_stream)
 
 
 def _map_rows(path: Path, n_features: int) -> Rows:
@@ -255,12 +260,31 @@ class TrainingTable:
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
-    """A table whose target has been read; its rows are encoded once the held-out rows are chosen."""
+    """A table whose target has been read; its rows are encoded once the held-out rows are chosen.
+
+    ``kept`` marks the rows of the file that y and weights are of: those without a target may be left out.
+    """
 
     source: TrainingSource
     y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64] | None
     is_regression: bool
+    kept: npt.NDArray[np.bool_]
+
+    def _of_all_rows(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Expand values of the kept rows to all rows of the file, 0 or False for the others."""
+        if len(values) == len(self.kept):
+            return values
+        expanded = np.zeros(len(self.kept), dtype=values.dtype)
+        expanded[self.kept] = values
+        return expanded
+
+    def _kept_blocks(self, blocks: Iterable[Rows]) -> Iterator[Rows]:
+        """Iterate over the kept rows of all blocks."""
+        start = 0
+        for block in blocks:
+            yield block[self.kept[start : start + len(block)]]
+            start += len(block)
 
     def encode(
         self,
@@ -285,23 +309,27 @@ class LabelledTable:
             source.features(without),
             self.source.column_options,
             target=self.source.target,
-            rows=training if held_out.any() else None,
-            weights=self.weight,
+            rows=None if not held_out.any() and self.kept.all() else self._of_all_rows(training),
+            weights=None if self.weight is None else self._of_all_rows(self.weight),
             on_batch=show_reading,
         )
         out.note_all(notes)
-        encoder, width = RowEncoder(preprocessing, source, without=without), preprocessing.n_features
+        encoder, width = (
+            RowEncoder(preprocessing, source, without=without, fill=True, is_training=True),
+            preprocessing.n_features,
+        )
         on_disk = cache is not None and cache.is_needed(len(self.y), width)
         if cache is not None and on_disk:
             if not cache.always:
                 size = f"{4 * len(self.y) * width / 1e9:.1f} GB"
                 out.note(f"the encoded rows take {size}: they stay on disk and train in batches (--stream).")
-            X, X_held_out = cache.write(encoder.encode_batches(show_reading), held_out, width)
+            X, X_held_out = cache.write(self._kept_blocks(encoder.encode_batches(show_reading)), held_out, width)
         else:
             own = np.zeros_like(held_out)
             own[rank.shard(np.flatnonzero(training))] = True
             wanted = own | held_out if rank.is_first else own
-            X = rows = encoder.encode_all(show_reading, None if wanted.all() else wanted)
+            selected = self._of_all_rows(wanted)
+            X = rows = encoder.encode_all(show_reading, None if selected.all() else selected)
             X_held_out = rows[:0]
             if not np.array_equal(wanted, own):
                 X, X_held_out = rows[own[wanted]], rows[held_out[wanted]]
@@ -328,6 +356,7 @@ class TrainingSource:
     weights: str | None
     task: str
     column_options: ColumnOptions
+    drop_missing_target: bool = False
 
     @property
     def without(self) -> set[str]:
@@ -339,15 +368,23 @@ class TrainingSource:
         """Read the target and the weights of all rows."""
         source, target, missing = self.source, self.target, self.csv.missing
         progress.update(f"reading {source.path.name}", source.fraction_read())
-        labels = read_labels(source, target, missing)
+        kept = find_labelled_rows(source, target, missing) if self.drop_missing_target else None
+        remedy = "Remove rows without one, or leave them out with `drop_missing_target=True`."
+        labels = read_labels(source, target, missing, rows=kept, remedy=remedy)
         is_regression = self.task == "regression" or (self.task == "auto" and is_regression_target(labels))
-        y = read_numbers(source, target, missing) if is_regression else parse_class_labels(labels, source.path, target)
+        y = (
+            read_numbers(source, target, missing, rows=kept)
+            if is_regression
+            else parse_class_labels(labels, source.path, target)
+        )
         if not len(y):
             raise TableError(f"{source.path} must have rows; it has none.")
-        weight = None if self.weights is None else read_weights(source, self.weights, missing)
+        weight = None if self.weights is None else read_weights(source, self.weights, missing, rows=kept)
+        if kept is not None and not kept.all():
+            out.note(f"{counted(int((~kept).sum()), 'row')} without a target, left out.")
         if is_regression and self.task == "auto":
             out.note(f"the target {target!r} holds numbers, so this is a regression (--task regression).")
-        return LabelledTable(self, y, weight, is_regression)
+        return LabelledTable(self, y, weight, is_regression, np.ones(len(y), dtype=bool) if kept is None else kept)
 
 
 def open_training_table(
@@ -359,7 +396,7 @@ def open_training_table(
     if name is None:
         raise typer.BadParameter(f"name the target column with --target; {source.path} has {listed(source.names)}.")
     target = source.column(name, "--target")
-    named: dict[str, list[str]] = {flag: getattr(columns, flag) for flag in ("drop", "categorical", "numeric")}
+    named: dict[str, Any] = {flag: getattr(columns, flag) for flag in ("drop", "categorical", "numeric")}
     for flag, value in {**named, "id": id}.items():
         if value and source.matrix:
             raise typer.BadParameter(f"--{flag} is for tables with named columns; those of {source.path} have none.")
@@ -378,18 +415,22 @@ def open_training_table(
         max_categories=columns.max_categories,
         id=id,
         keep_constant=keep_constant or bool(source.matrix),
+        fill=columns.handle_missing == "fill",
+        min_frequency=columns.min_frequency,
     )
-    return TrainingSource(source, csv, target, columns.target, weights, columns.task, column_options)
+    return TrainingSource(
+        *(source, csv, target, columns.target, weights, columns.task, column_options, columns.drop_missing_target)
+    )
 
 
 def train(model: Any, out: Output, progress: ProgressDisplay, *rows: Any, **more: Any) -> float:
     """Fit a model with a progress display; return the seconds it took."""
     started = time.monotonic()
     progress.update("training", None)
-    model.set_params(training__callbacks=[progress.show_epoch])
+    model.set_params(training__callbacks=[progress.show_epoch], verbose=0)
     with out.warnings_as_notes():
         model.fit(*rows, **more)
-    model.set_params(training__callbacks=None)
+    model.set_params(training__callbacks=None, verbose=None)
     return time.monotonic() - started
 
 

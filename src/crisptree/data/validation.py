@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -36,8 +37,9 @@ from crisptree.encoding.containers import (
     refuse_batches,
     reorder_columns,
 )
-from crisptree.encoding.preprocessing import EncodedInput, Preprocessing
+from crisptree.encoding.preprocessing import EncodedInput, Preprocessing, describe_filled
 from crisptree.encoding.table_encoder import TableEncoder
+from crisptree.exceptions import CrispTreeWarning
 from crisptree.targets.base import check_utf8, detach, rescale_weights
 
 Shape = tuple[int, ...]
@@ -49,7 +51,8 @@ class InputSchema:
     """Columns of the training rows, which later rows must have.
 
     ``feature_names`` are texts, ``column_labels`` labels of a DataFrame that are no texts; ``encoder`` encodes tables.
-    ``encoded_by`` is the preprocessing of rows that were encoded before they came here.
+    ``encoded_by`` is the preprocessing of rows that were encoded before they came here. ``means`` of the features
+    replace missing numbers; None where these are refused.
     """
 
     n_features: int
@@ -59,6 +62,7 @@ class InputSchema:
     encoder: TableEncoder | None = None
     encoded_by: Preprocessing | None = None
     target_name: str | None = None
+    means: Callable[[], npt.NDArray[np.float64]] | None = None
 
     @property
     def preprocessing(self) -> Preprocessing | None:
@@ -97,7 +101,10 @@ class CheckedRows:
 
 
 def check_rows(X: Any, schema: InputSchema, estimator: BaseEstimator) -> Singles | SparseRows:
-    """Check rows for a fitted estimator: finite float32 numbers, with the columns of the training."""
+    """Check rows for a fitted estimator: finite float32 numbers, with the columns of the training.
+
+    The means of training take the place of missing numbers, with a warning, where the schema has them.
+    """
     refuse_batches(X, f"a fitted {type(estimator).__name__}")
     X = reorder_columns(materialize(detach(X)), schema.column_labels)
     check_columns(X)
@@ -105,12 +112,31 @@ def check_rows(X: Any, schema: InputSchema, estimator: BaseEstimator) -> Singles
         return schema.encoder.encoded(X)
     X = convert_records(X)
     if isinstance(X, Mapping) and not is_sparse(X):  # a dok_matrix of SciPy is a dictionary too
-        return _stack_columns(X, schema.feature_names)
+        return _stack_columns(X, schema)
     check_no_dates(X, fitting=False)
     X, has_sparse_rows = flatten_images(X, schema.image_shape), is_sparse(X)
+    finite: Any = "allow-nan" if schema.means is not None and not has_sparse_rows else True
     with _name_invalid_columns(X, schema.feature_names):
-        rows = validate_data(estimator, X, dtype=np.float32, order="C", reset=False, accept_sparse="csr")
-    return convert_sparse(rows) if has_sparse_rows else rows
+        rows = validate_data(
+            estimator, X, dtype=np.float32, order="C", reset=False, accept_sparse="csr", ensure_all_finite=finite
+        )
+    return convert_sparse(rows) if has_sparse_rows else fill_missing(rows, schema)
+
+
+def fill_missing(rows: Singles, schema: InputSchema) -> Singles:
+    """Replace missing numbers by the means of training, in a copy; one warning names the columns."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if schema.means is None or np.isfinite(rows.sum()):  # one fast pass in the usual case
+            return rows
+    missing = np.isnan(rows)
+    counts = missing.sum(axis=0)
+    if not counts.any():
+        return rows
+    means = schema.means()
+    columns = Preprocessing.plain(len(means), schema.feature_names, means).columns
+    filled = [columns[column] for column in np.flatnonzero(counts)]
+    warnings.warn(f"X: {describe_filled(filled, int(counts.sum()))}", CrispTreeWarning, stacklevel=4)
+    return np.where(missing, means.astype(np.float32), rows)
 
 
 def check_fit_rows(
@@ -134,7 +160,8 @@ def check_fit_rows(
     is_new = schema is None
     if schema is None:
         check_utf8([_get_name(y)], "the name of y")
-        encoder = None if raw.image_shape is not None else fit_encoder(categorical, X, sample_weight)
+        name = type(estimator).__name__
+        encoder = None if raw.image_shape is not None else fit_encoder(categorical, X, sample_weight, name)
         if encoder is not None:
             encoder.set_target_name(_get_name(y))
         schema = InputSchema(0, column_labels=get_column_labels(X), encoder=encoder, target_name=_get_name(y))
@@ -250,8 +277,9 @@ def _with_channels(shape: Shape) -> Shape:
     return shape if len(shape) == 3 else (*shape, 1)
 
 
-def _stack_columns(columns: Mapping[Any, Any], names: npt.NDArray[Any] | None) -> Singles:
+def _stack_columns(columns: Mapping[Any, Any], schema: InputSchema) -> Singles:
     """Stack the columns of a dictionary for a model of numbers, in the order of training."""
+    names = schema.feature_names
     if names is None:
         raise ValueError(
             "X must be an array of rows, (n_samples, n_features), as in training, where columns had no names; got "
@@ -264,7 +292,9 @@ def _stack_columns(columns: Mapping[Any, Any], names: npt.NDArray[Any] | None) -
     table = as_table(columns)
     with _name_invalid_columns(columns, names):
         rows = np.column_stack([np.asarray(table.column(name)) for name in table.names])
-        return np.asarray(check_array(rows, dtype=np.float32, order="C"))
+        finite: Any = "allow-nan" if schema.means is not None else True
+        rows = np.asarray(check_array(rows, dtype=np.float32, order="C", ensure_all_finite=finite))
+    return fill_missing(rows, schema)
 
 
 @contextmanager
@@ -297,8 +327,13 @@ def _get_name(y: Any) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def fit_encoder(categorical: Any, X: Any, sample_weight: Any = None) -> TableEncoder | None:
-    """Fit the encoder that X needs to the rows of positive weight; return None where X is rows of numbers."""
+def fit_encoder(
+    categorical: Any, X: Any, sample_weight: Any = None, class_name: str = "CrispTreeClassifier"
+) -> TableEncoder | None:
+    """Fit the encoder that X needs to the rows of positive weight; return None where X is rows of numbers.
+
+    Errors show how to give an estimator of the class its encoder.
+    """
     if not needs_encoder(categorical, X):
         return None
     encoder = _create_encoder(categorical)
@@ -308,8 +343,9 @@ def fit_encoder(categorical: Any, X: Any, sample_weight: Any = None) -> TableEnc
         names = list(error.reasons)
         raise TableError(
             f"{error}\n`drop`, `numeric`, `missing` and `max_categories` are parameters of a TableEncoder, for example "
-            f"CrispTreeClassifier(categorical_features=TableEncoder(drop={names}))."
+            f"{class_name}(categorical_features=TableEncoder(drop={names}))."
         ) from None
+    encoder.warn_of_ids()
     return encoder
 
 
@@ -432,7 +468,8 @@ def describe_invalid_columns(X: Any, names: Any, fitting: bool) -> str | None:
 def _describe_invalid_values(values: ColumnValues, fitting: bool) -> str | None:
     """Say why a column does not hold finite numbers; return None if it does."""
     if values.kind == "date":
-        return "it holds dates. Make numbers of them first (a year, a weekday, days since an event), or leave it out."
+        how = "a year, a weekday, days since an event"
+        return f"it holds dates or times. Make numbers of them first ({how}), or leave it out."
     numbers = values.to_numbers()
     if numbers is None:
         row, value = values.find_first(~values.is_number(), 0)

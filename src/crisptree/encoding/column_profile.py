@@ -27,12 +27,21 @@ from crisptree.encoding.preprocessing import MISSING, Column, Preprocessing
 from crisptree.files import reading
 
 MAX_CATEGORIES = 100
-MIN_ROWS_FOR_ID = 20
-"""A text column of so many rows in which hardly any value repeats names the rows and describes nothing."""
+HANDLE_MISSING = ("fill", "error")
+MIN_ROWS_FOR_ID, ID_SHARE, NEAR_ID_SHARE = 20, 0.9, 0.5
+"""A text column of so many rows in which hardly any value repeats names the rows and describes nothing: it is refused
+where the share of distinct values is at least the first one, and noted where it is at least the second."""
+
+MAX_COUNTED, MAX_COUNTED_TO_GROUP = 10_000, 2**20
+"""Distinct values of a text column that are counted, without and with ``min_frequency``."""
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
-LEFT_OUT = {"constant": "constant", "no values": "without any value"}
+LEFT_OUT = {
+    "constant": "constant",
+    "no values": "without any value",
+    "only rare values": "whose values are all rarer than `min_frequency`",
+}
 """Reasons to leave a column out, and their wording in notes."""
 
 
@@ -47,6 +56,8 @@ class ColumnOptions:
     max_categories: int = MAX_CATEGORIES
     keep_constant: bool = False
     id: str | None = None
+    fill: bool = True
+    min_frequency: float | None = None
 
 
 @dataclass
@@ -72,6 +83,7 @@ class ColumnProfile:
     has_fractions: bool = False
     refusal: TableError | None = None
     is_unique: bool = True
+    is_counted: bool = True
     all_boolean: bool = True
     all_dates: bool = True
     is_row_number: bool = True
@@ -113,11 +125,16 @@ class ColumnProfile:
             self.padded = str(values.find_first(padded, 0)[1]) if padded.any() else None
 
     def _count_texts(self, values: ColumnValues) -> None:
-        """Count the distinct values until they are too many for a category."""
-        if len(self.counts) > self.max_categories:
+        """Count the distinct values until they are too many for a category; those of numbers need not be counted."""
+        is_number = values.to_numbers() is not None and not self.as_category
+        most = MAX_COUNTED if self.options.min_frequency is None else MAX_COUNTED_TO_GROUP
+        limit = self.max_categories if is_number else max(self.max_categories, most)
+        if len(self.counts) > limit:
+            self.is_counted = False
             return
-        n_distinct, counts = values.value_counts(self.max_categories + 1)
+        n_distinct, counts = values.value_counts(limit + 1)
         self.is_unique = self.is_unique and n_distinct == len(values)
+        self.is_counted = self.is_counted and n_distinct <= limit
         self.counts.update(counts)
 
     def _add_texts(self, values: ColumnValues, start: int, each: Doubles | None) -> None:
@@ -160,6 +177,8 @@ class ColumnProfile:
         if not self.n_values:
             return Column(self.name, "number", mean=0.0, missing=True) if keep else "no values"
         column = self._column()
+        if column.kind == "category" and not column.categories:
+            return "only rare values"
         by_number = self.n_numbers == self.n_values and column.kind != "category"
         constant = self.low == self.high if by_number else len(self.counts) == 1
         return "constant" if constant and not self.n_missing and not keep else column
@@ -168,8 +187,8 @@ class ColumnProfile:
         missing, is_text = self.n_missing > 0, self.kinds == {"text"}
         if "date" in self.kinds or (is_text and self.all_dates and not self.as_category):
             raise TableError(
-                f"{self.shown} holds dates, which are neither numbers nor categories. Make numbers "
-                f"of them first (a year, a weekday, days since an event), or leave it out with {self.drop}."
+                f"{self.shown} holds dates or times, which are neither numbers nor categories. Make numbers of them "
+                f"first (a year, a weekday, an hour, days since an event), or leave it out with {self.drop}."
             )
         if self.as_category or self.has_padded_numbers:
             return self._category()
@@ -186,11 +205,22 @@ class ColumnProfile:
         mostly = 2 * self.n_numbers > self.n_values
         return self.padded is not None and mostly and not self.has_fractions and not self.as_category
 
-    def notes(self, column: Column) -> Iterator[str]:
-        """Iterate over notes on the column for the user."""
-        if self.is_row_number and column.kind == "number" and self.n_values >= MIN_ROWS_FOR_ID:
+    def id_notes(self, column: Column) -> Iterator[str]:
+        """Iterate over notes on a column that may only identify the rows."""
+        if self.n_values < MIN_ROWS_FOR_ID:
+            return
+        if self.is_row_number and column.kind == "number":
             how = "" if self.source.matrix else f" with {self.drop}"
             yield f"column {self.name!r} counts the rows; if it only numbers them, leave it out{how}."
+        elif column.kind == "category" and not column.grouped and self.distinct_share >= NEAR_ID_SHARE:
+            yield (
+                f"column {self.name!r} has {len(self.counts):,} different values in {self.n_values:,} rows; if it only "
+                f"names them, leave it out with {self.drop}."
+            )
+
+    def notes(self, column: Column) -> Iterator[str]:
+        """Iterate over notes on the column for the user."""
+        yield from self.id_notes(column)
         if self.has_padded_numbers:
             yield (
                 f"column {self.name!r} has digits that begin with a zero, such as {self.padded!r}, so it is taken for "
@@ -201,6 +231,8 @@ class ColumnProfile:
                 f"column {self.name!r} holds numbers as text, and is taken for numbers; if these are names of "
                 f"categories, say {self.categorical}."
             )
+        if column.grouped:
+            yield f"column {self.name!r}: values rarer than `min_frequency` share one encoding."
 
     def _refuse_mixed_numbers(self) -> None:
         if 2 * (self.n_numbers + self.n_localized) <= self.n_values:
@@ -221,21 +253,43 @@ class ColumnProfile:
                 f"If that {if_missing}{if_names}"
             )
 
+    @property
+    def distinct_share(self) -> float:
+        """Return the share of the values that are distinct, where it is known; else 1 or 0."""
+        return len(self.counts) / max(1, self.n_values) if self.is_counted else float(self.is_unique)
+
     def _category(self) -> Column:
-        many = len(self.counts) > self.max_categories
-        different = self.is_unique if many else len(self.counts) == self.n_values
-        rare = different and self.n_values >= MIN_ROWS_FOR_ID and not self.as_category
+        names = self.counts if self.min_count is None else [t for t, n in self.counts.items() if n >= self.min_count]
+        many = len(names) > self.max_categories
+        rare = self.min_count is None and self.n_values >= MIN_ROWS_FOR_ID and not self.as_category
+        rare = rare and self.distinct_share >= ID_SHARE
         if many or rare:
-            padded = self.has_padded_numbers
-            what = "hardly any value twice" if rare else f"more than {self.max_categories} different values"
-            more = "" if rare else f", or allow so many features with `max_categories={10 * self.max_categories}`"
-            numbers = f"If these are numbers, say `numeric={[self.name]}`. " if padded else ""
-            because = f" (digits that begin with a zero, such as {self.padded!r}, are names)" if padded else ""
-            raise TableError(
-                f"{self.shown} is a category{because} with {what}, such as {listed(list(self.counts)[:3])}. {numbers}"
-                f"Leave it out with {self.drop}{more}."
-            )
-        return Column(self.name, "category", missing=self.n_missing > 0, categories=tuple(sorted(self.counts)))
+            self._refuse_category(rare=rare)
+        return Column(
+            *(self.name, "category"),
+            missing=self.n_missing > 0,
+            categories=tuple(sorted(names)),
+            grouped=len(names) < len(self.counts) or not self.is_counted,
+        )
+
+    @property
+    def min_count(self) -> float | None:
+        """Return the number of rows below which values are grouped; None if none are."""
+        share = self.options.min_frequency
+        return share if share is None or share >= 1 else share * (self.n_values + self.n_missing)
+
+    def _refuse_category(self, *, rare: bool) -> None:
+        padded = self.has_padded_numbers
+        what = "hardly any value twice" if rare else f"more than {self.max_categories} different values"
+        more = "" if rare else ", group rare values with `min_frequency=10`"
+        if not rare and self.is_counted and len(self.counts) < MAX_COUNTED:
+            more += f", or allow so many features with `max_categories={len(self.counts)}`"
+        numbers = f"If these are numbers, say `numeric={[self.name]}`. " if padded else ""
+        because = f" (digits that begin with a zero, such as {self.padded!r}, are names)" if padded else ""
+        raise TableError(
+            f"{self.shown} is a category{because} with {what}, such as {listed(list(self.counts)[:3])}. {numbers}"
+            f"Leave it out with {self.drop}{more}."
+        )
 
 
 class TableProfile:
@@ -296,6 +350,7 @@ class TableProfile:
             inputs,
             source.number_format,
             self.options.id,
+            fill=self.options.fill,
         )
         duplicates = [name for name, count in Counter(preprocessing.feature_names).items() if count > 1]
         if duplicates:

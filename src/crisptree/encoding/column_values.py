@@ -171,7 +171,13 @@ PLAIN_CHARACTERS = re.compile(r"[0-9.eE+\-\n]*")
 ZERO_PADDED = r"^0\d+$"
 """Digits after a zero, such as those of postal codes: a number is not written so, and as one it would lose the zero."""
 
-DATE = r"^\d{4}-\d{1,2}-\d{1,2}([T ].*)?$|^\d{1,2}[./]\d{1,2}[./]\d{2,4}$"
+_CLOCK = r"\d{1,3}:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
+DATE = (
+    r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?$|^\d{1,2}[./]\d{1,2}[./]\d{2,4}([T ].*)?$"
+    rf"|^{_CLOCK}(?: ?[aApP][mM])?$|^-?\d+ days?(?:,? [+-]?{_CLOCK})?$"
+)
+"""Dates, times of day and time differences, as pandas and spreadsheets write them."""
+
 BOOLEANS = ("false", "true")
 
 Mask = npt.NDArray[np.bool_]

@@ -54,6 +54,7 @@ class Column:
     mean: float = math.nan  # replaces a missing number; NaN for categories, and where missing values are refused
     missing: bool = False  # values were missing in training; one more feature indicates them
     categories: tuple[str, ...] = ()  # the values seen in training, sorted
+    grouped: bool = False  # rare values of training are not among the categories; all features are 0 for them
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -90,6 +91,7 @@ class Preprocessing:
     number_format: NumberFormat = DEFAULT_FORMAT
     id: str | None = None  # the column that names the rows, which is no feature
     notes: tuple[str, ...] = ()  # notes on the training table for the user
+    fill: bool = True  # values missing where none was in training are filled; otherwise they are refused
 
     def __post_init__(self) -> None:
         try:
@@ -99,10 +101,12 @@ class Preprocessing:
             raise TableError(str(error)) from None
 
     @classmethod
-    def plain(cls, n_features: int, names: Any = None) -> Preprocessing:
-        """Return the preprocessing of a model without one: numbers as they are, none missing."""
+    def plain(cls, n_features: int, names: Any = None, means: Any = None) -> Preprocessing:
+        """Return the preprocessing of a model without one: numbers, and their means where one is missing."""
         columns = [f"x{index}" for index in range(n_features)] if names is None else [str(name) for name in names]
-        return cls(tuple(Column(name, "number") for name in columns), named=names is not None)
+        fill = [math.nan] * n_features if means is None else [float(mean) for mean in means]
+        kept = tuple(Column(name, "number", mean=mean) for name, mean in zip(columns, fill, strict=True))
+        return cls(kept, named=names is not None)
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
@@ -203,6 +207,7 @@ class Preprocessing:
         columns = [
             {"name": column.name, "kind": column.kind}
             | ({"categories": list(column.categories)} if column.categories else {})
+            | ({"grouped": True} if column.grouped else {})
             for column in self.columns
         ]
         content = {"version": VERSION, "named": self.named, "missing": list(self.missing), "target": self.target}
@@ -213,6 +218,8 @@ class Preprocessing:
             further["written"] = asdict(self.number_format)
         if self.id is not None:
             further["id"] = self.id
+        if not self.fill:
+            further["handle_missing"] = "error"
         if self.notes:
             further["notes"] = list(self.notes)
         return {**content, **further}, {"mean": mean, "missing": missing}
@@ -245,6 +252,7 @@ class Preprocessing:
                 number_format=_number_format(content.get("written", {})),
                 id=_of_type(content.get("id"), str | None),
                 notes=tuple(_of_type(note, str) for note in _of_type(content.get("notes", []), list)),
+                fill=content.get("handle_missing") != "error",
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise TableError(
@@ -266,7 +274,14 @@ def _column(entry: Any, mean: Any, missing: Any) -> Column:
         raise TypeError(f"a column of kind {entry['kind']!r}")
     if math.isinf(mean) or len(set(categories)) < len(categories):
         raise TypeError(f"the column {entry['name']!r}")
-    return Column(_of_type(entry["name"], str), entry["kind"], float(mean), bool(missing), categories)
+    return Column(
+        _of_type(entry["name"], str),
+        entry["kind"],
+        float(mean),
+        bool(missing),
+        categories,
+        entry.get("grouped") is True,
+    )
 
 
 def _inputs(names: Any, columns: tuple[Column, ...]) -> tuple[str, ...]:
@@ -300,8 +315,9 @@ class RowEncoder:
     """Apply a preprocessing to one table, and count what training did not know.
 
     ``without`` are columns that are no features, where columns are found by position; ``missing`` are more texts that
-    mean a missing value. With ``fill``, the mean replaces a value that is missing where none was in training;
-    otherwise that is an error.
+    mean a missing value. With ``fill``, by default that of the preprocessing, the mean replaces a value that is
+    missing where none was in training; otherwise that is an error. With ``is_training``, rows are those of the
+    training table, held-out ones included: errors name the remedies of a fit.
     """
 
     def __init__(
@@ -311,9 +327,11 @@ class RowEncoder:
         *,
         without: Collection[str] = (),
         missing: Collection[str] = (),
-        fill: bool = True,
+        fill: bool | None = None,
+        is_training: bool = False,
     ) -> None:
-        self.preprocessing, self.source, self.fill = preprocessing, source, fill
+        self.preprocessing, self.source, self.is_training = preprocessing, source, is_training
+        self.fill = preprocessing.fill if fill is None else fill
         self.missing = {*preprocessing.missing, *missing}
         self.names = _match_columns(preprocessing, source, without)
         self.unknown: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -375,10 +393,8 @@ class RowEncoder:
         for name, counts in self.unknown.items():
             unknown = counted(sum(counts.values()), "value")
             yield f"column {name!r}: {unknown} that training did not know ({listed(counts, 5)}); {no_feature}"
-        for column in self.preprocessing.columns:
-            if count := self.filled[column.name]:
-                instead = no_feature if column.kind == "category" else f"the mean {column.mean:.6g} stands in."
-                yield f"column {column.name!r}: {counted(count, 'missing value')}, none in training; {instead}"
+        if filled := [column for column in self.preprocessing.columns if self.filled[column.name]]:
+            yield describe_filled(filled, sum(self.filled.values()))
 
     def extract_columns(self, batch: Any) -> dict[str, list[Any]]:
         """Return the columns of training as numbers, booleans and text, None where a value is missing.
@@ -443,8 +459,10 @@ class RowEncoder:
     def _suggest(self, column: Column, value: str) -> str:
         """Say what to do about a text that is no number; ``predict`` has no parameter for missing values."""
         if self.source.kind != "table":
-            is_localized = re.search(LOCALIZED_NUMBER, value)
-            return f"{FORMAT_REMEDY}." if is_localized else f"If that means a missing value, say `missing={[value]}`."
+            names = f"; if the column holds names of categories, say `categorical={[column.name]}`."
+            if re.search(LOCALIZED_NUMBER, value):
+                return FORMAT_REMEDY + (names if self.is_training else ".")
+            return f"If that means a missing value, say `missing={[value]}`" + (names if self.is_training else ".")
         can_be_missing = column.missing or self.fill
         missing = ", or put None in its place if it means a missing value" if can_be_missing else ""
         return f"Correct it{missing}, or leave the row out."
@@ -453,6 +471,8 @@ class RowEncoder:
         codes, unknown = values.encode(column.categories)
         known = codes >= 0
         part[values.where[known], codes[known]] = 1
+        if column.grouped:
+            return
         for text, count in unknown.items():
             counts = self.unknown[column.name]
             # A column of ids would otherwise be kept whole.
@@ -464,6 +484,25 @@ class RowEncoder:
             f"training; row {start + int(values.present.argmin())} has none. Fill it or leave the row out, or train "
             "with rows in which it is missing."
         )
+
+
+def describe_filled(columns: Sequence[Column], n_values: int) -> str:
+    """Describe values that were filled in columns in which none was missing in training.
+
+    Examples
+    --------
+    >>> describe_filled([Column("age", "number", mean=40.0)], 2)
+    "column 'age': 2 missing values, none in training; the mean 40 stands in."
+    >>> describe_filled([Column("age", "number", mean=40.0), Column("plan", "category")], 3)
+    "columns 'age', 'plan': 3 missing values, none in training; means stand in, and all features of a category are 0."
+    """
+    count, has_categories = counted(n_values, "missing value"), any(column.kind == "category" for column in columns)
+    if len(columns) == 1:
+        mean = f"the mean {columns[0].mean:.6g} stands in."
+        instead = "all its features are 0 there." if has_categories else mean
+        return f"column {columns[0].name!r}: {count}, none in training; {instead}"
+    instead = "means stand in" + (", and all features of a category are 0" if has_categories else "")
+    return f"columns {listed(column.name for column in columns)}: {count}, none in training; {instead}."
 
 
 def find_unknown_columns(preprocessing: Preprocessing, source: TableLike) -> list[str]:

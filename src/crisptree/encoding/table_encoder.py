@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.encoding.column_profile import MAX_CATEGORIES, ColumnOptions, TableProfile
+from crisptree.encoding.column_profile import HANDLE_MISSING, MAX_CATEGORIES, ColumnOptions, TableProfile
 from crisptree.encoding.column_values import TableError, listed, suggest_name
 from crisptree.encoding.containers import Table, as_table, compute_batch_rows, get_column_labels
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder, Rows
@@ -45,8 +45,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Texts that mean a missing value, beside "", "nan" and "NaN".
     max_categories : int, default=100
         The most values that a category may have.
+    min_frequency : int or float, default=None
+        Values of a category in fewer rows, or in a smaller share of the rows, are grouped: all features of the column
+        are 0 for them, as for values that training did not know.
+    id : column, default=None
+        A column that identifies the rows. It is no feature, and need not be there to predict.
     keep_constant : bool, default=True
         Keep columns that have one value only. The command line leaves them out.
+    handle_missing : {"fill", "error"}, default="fill"
+        What to do with a value that is missing in a column where none was missing in training: fill it (a number with
+        the mean of training, a category with zeros) and warn, or raise an error.
 
     Attributes
     ----------
@@ -83,19 +91,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         numeric: Collection[str | int] = (),
         missing: Collection[str] = (),
         max_categories: int = MAX_CATEGORIES,
+        min_frequency: float | None = None,
+        id: str | int | None = None,
         keep_constant: bool = True,
+        handle_missing: str = "fill",
     ) -> None:
         self.categorical = categorical
         self.drop = drop
         self.numeric = numeric
         self.missing = missing
         self.max_categories = max_categories
+        self.min_frequency = min_frequency
+        self.id = id
         self.keep_constant = keep_constant
+        self.handle_missing = handle_missing
 
     @classmethod
     def of(cls, preprocessing: Preprocessing) -> TableEncoder:
         """Return the fitted encoder of a preprocessing."""
-        encoder = cls(missing=preprocessing.missing)
+        encoder = cls(missing=preprocessing.missing, handle_missing="fill" if preprocessing.fill else "error")
         encoder.preprocessing_ = preprocessing
         encoder._take_names(preprocessing.input_names if preprocessing.named else None, len(preprocessing.input_names))
         return encoder
@@ -122,7 +136,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = _check_not_empty(as_table(X), self)
         if "_profile" not in self.__dict__:
             options = self._options(table, get_column_labels(X))
-            self._profile = TableProfile(table.header(), table.features(options.drop), options)
+            without = [*options.drop, *([] if options.id is None else [options.id])]
+            self._profile = TableProfile(table.header(), table.features(without), options)
             self._n_rows = 0
             self._take_names(None if table.matrix else table.names, len(table.names))
         self._check_width(table)
@@ -166,7 +181,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"`keep_constant` must be True or False; got {self.keep_constant!r}.")
         if isinstance(self.missing, str):
             raise TypeError(f"`missing` must be a list of texts; got the text {self.missing!r}.")
-        return ColumnOptions(drop, categorical, numeric, list(self.missing), self.max_categories, self.keep_constant)
+        ids = [] if self.id is None else names([self.id], "id")
+        if both := [name for name in (*drop, *categorical, *numeric) if name in ids]:
+            raise TableError(
+                f"`id` must name another column than `drop`, `categorical` and `numeric`; got {both[0]!r}."
+            )
+        least = self.min_frequency
+        if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or not least > 0):
+            raise ValueError(f"`min_frequency` must be None, or rows or a share of them above 0; got {least!r}.")
+        if self.handle_missing not in HANDLE_MISSING:
+            raise ValueError(f"`handle_missing` must be 'fill' or 'error'; got {self.handle_missing!r}.")
+        return ColumnOptions(
+            *(drop, categorical, numeric, list(self.missing), self.max_categories, self.keep_constant),
+            id=ids[0] if ids else None,
+            fill=self.handle_missing == "fill",
+            min_frequency=least,
+        )
 
     def _take_names(self, names: Collection[str] | None, number: int) -> None:
         self.n_features_in_ = number
@@ -178,6 +208,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return what is done to every column, or raise for all columns that cannot be used."""
         check_is_fitted(self)
         return self._profile.preprocessing()[0]
+
+    def warn_of_ids(self) -> None:
+        """Warn of columns that may only identify the rows, as the command line notes them."""
+        preprocessing = self.preprocessing_
+        for column in preprocessing.columns:
+            for note in self._profile.columns[column.name].id_notes(column):
+                warnings.warn(f"X: {note}", CrispTreeWarning, stacklevel=4)
 
     @property
     def notes_(self) -> list[str]:
@@ -192,13 +229,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Rows:
         """Encode rows as float32 features.  (n, n_columns) → (n, n_features)
 
-        A value that is missing where none was in training is an error; one of a category that training did not know
-        warns, and all features of its column are 0.
+        A value that is missing where none was in training is filled with a warning, or an error, as `handle_missing`
+        says; one of a category that training did not know warns, and all features of its column are 0.
         """
         return self.encoded(X)
 
-    def encoded(self, X: Any, *, fill: bool = False) -> Rows:
-        """Encode whatever ``set_output`` says; with ``fill`` a missing value is no error, and a warning counts them."""
+    def encoded(self, X: Any, *, fill: bool | None = None) -> Rows:
+        """Encode whatever ``set_output`` says; ``fill`` takes the place of ``handle_missing`` where it is given."""
         preprocessing = self.preprocessing_
         table = self._match(_check_not_empty(as_table(X), self), preprocessing)
         table.number_format = preprocessing.number_format

@@ -16,13 +16,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.csv as arrow_csv
-import pyarrow.parquet as pq
 
 from crisptree import limits
 from crisptree.encoding.column_values import (
@@ -35,6 +32,9 @@ from crisptree.encoding.column_values import (
 )
 from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, compute_batch_rows
 from crisptree.files import CHUNK_BYTES, DECOMPRESSORS, Bounded, checked_size, read_libsvm, read_npz, reading
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # slow to import: only where rows are read or written
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LIBSVM_SUFFIXES = (".libsvm", ".svm", ".txt")
@@ -189,6 +189,8 @@ def check_columns(n_columns: int) -> None:
 
 def _rebatch(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     """Iterate over the same rows in batches of ``rows``, the last one smaller."""
+    import pyarrow as pa
+
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -252,6 +254,9 @@ class DelimitedFile(TableFile):
         return min(1.0, self.raw.tell() / max(1, self.path.stat().st_size)) if self.raw else None
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.csv as arrow_csv
+
         read = arrow_csv.ReadOptions(block_size=self.block_bytes, use_threads=False)
         several = len(self.names) > 1  # in a table of one column an empty line is a missing value, not nothing
         parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=several)
@@ -354,6 +359,8 @@ class ParquetFile(TableFile):
     """A Parquet file, read in batches and only the columns that are needed."""
 
     def __init__(self, path: Path) -> None:
+        import pyarrow.parquet as pq
+
         size = checked_size(path)
         with pq.ParquetFile(path) as file:
             names, self.n_rows = file.schema_arrow.names, file.metadata.num_rows
@@ -365,6 +372,8 @@ class ParquetFile(TableFile):
         super().__init__(path, names)
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
         with pq.ParquetFile(self.path) as file:
             yield from file.iter_batches(min(MAX_ROWS_PER_BATCH, 2**20 // max(1, len(columns)) + 1), columns=columns)
 
@@ -381,6 +390,8 @@ class MatrixFile(TableFile):
         super().__init__(path, [*(f"x{number}" for number in range(self.matrix)), *single])
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
         indices = {name: index for index, name in enumerate(self.names[: self.matrix])}
         step = max(MIN_DENSE_ROWS, DENSE_VALUES_PER_BATCH // max(1, self.matrix))
         n_rows = self.X.shape[0]
@@ -476,6 +487,8 @@ class TableWriter:
 
     def write(self, columns: dict[str, Any]) -> None:
         """Add rows: NumPy or pyarrow arrays of one length by the names of the columns."""
+        import pyarrow as pa
+
         for name, values in columns.items():
             if self.suffix != ".parquet" and isinstance(values, pa.Array) and pa.types.is_nested(values.type):
                 raise TableError(
@@ -487,8 +500,12 @@ class TableWriter:
             return
         table = pa.table(columns)
         if self.writer is None and self.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
             self.writer = pq.ParquetWriter(self.file, table.schema)
         elif self.writer is None:
+            import pyarrow.csv as arrow_csv
+
             options = arrow_csv.WriteOptions(delimiter=DELIMITERS[self.suffix])
             self.writer = arrow_csv.CSVWriter(self.file, table.schema, write_options=options)
         self.writer.write_table(table)
@@ -507,7 +524,8 @@ class TableWriter:
 
 
 def _to_array(values: Any) -> npt.NDArray[Any]:
-    array = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else np.asarray(values)
+    is_arrow = type(values).__module__.partition(".")[0] == "pyarrow"
+    array = values.to_numpy(zero_copy_only=False) if is_arrow else np.asarray(values)
     if array.dtype.kind != "O":
         return array
     return np.array(["" if value is None else str(value) for value in array], dtype=str)

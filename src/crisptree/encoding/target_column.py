@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.encoding.column_values import INTEGER, ColumnValues, TableError, extract_values, listed
+from crisptree.encoding.column_values import INTEGER, ColumnValues, Mask, TableError, extract_values, listed
 from crisptree.encoding.preprocessing import MISSING
 from crisptree.encoding.table_files import TableFile
 from crisptree.files import reading
@@ -18,15 +18,31 @@ from crisptree.targets.base import class_numbers
 Labels = npt.NDArray[np.object_]
 
 
-def read_labels(source: TableFile, name: str, missing: Collection[str] = ()) -> Labels:
-    """Read the labels of all rows as text, the same for every file format; none may be missing.  (n,)"""
+def find_labelled_rows(source: TableFile, name: str, missing: Collection[str] = ()) -> Mask:
+    """Return which rows have a value in the target column.  (n,)"""
+    blocks = [np.zeros(0, dtype=bool)]
+    return np.concatenate([*blocks, *(values.present for values in _read_values(source, name, missing))])
+
+
+def read_labels(
+    source: TableFile,
+    name: str,
+    missing: Collection[str] = (),
+    *,
+    rows: Mask | None = None,
+    remedy: str = "Remove rows without one.",
+) -> Labels:
+    """Read the labels of all rows, or of those marked, as text, the same for every file format; none may be missing.
+
+    ``remedy`` ends the error that names a missing one.  (n,)
+    """
     blocks = [np.zeros(0, dtype=object)]
-    for values in _read_values(source, name, missing):
+    for values in _read_values(source, name, missing, rows):
         absent = ~values.present
         if absent.any():
             raise TableError(
                 f"{source.path}: the target {name!r} must have a value in every row; row "
-                f"{source.n_read + int(absent.argmax()) + 1} has none. Remove rows without one."
+                f"{source.n_read + int(absent.argmax()) + 1} has none. {remedy}"
             )
         blocks.append(values.to_texts(normalize=values.kind != "text"))
     return np.concatenate(blocks)
@@ -54,24 +70,34 @@ def _has_many_values(kinds: Sequence[str], labels: Labels) -> bool:
     return len(kinds) >= 20 and 2 * len(kinds) > len(labels)
 
 
-def read_numbers(source: TableFile, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
-    """Read a finite number for every row.  (n,)"""
+def read_numbers(
+    source: TableFile, name: str, missing: Collection[str] = (), *, rows: Mask | None = None
+) -> npt.NDArray[np.float64]:
+    """Read a finite number for every row, or for those marked.  (n,)"""
     must = f"the target {name!r} must be a finite number in every row"
     remedy = "Remove such rows, or say --task classification if they name classes."
-    return _read_finite(source, name, missing, must, remedy)
+    return _read_finite(source, name, missing, must, remedy, rows=rows)
 
 
-def read_weights(source: TableFile, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
-    """Read a sample weight of at least 0 for every row.  (n,)"""
+def read_weights(
+    source: TableFile, name: str, missing: Collection[str] = (), *, rows: Mask | None = None
+) -> npt.NDArray[np.float64]:
+    """Read a sample weight of at least 0 for every row, or for those marked.  (n,)"""
     must = f"the weights {name!r} must be finite numbers of at least 0 in every row"
-    return _read_finite(source, name, missing, must, "Correct it, or remove the row.", low=0.0)
+    return _read_finite(source, name, missing, must, "Correct it, or remove the row.", low=0.0, rows=rows)
 
 
 def _read_finite(
-    source: TableFile, name: str, missing: Collection[str], must: str, remedy: str, low: float = -np.inf
+    source: TableFile,
+    name: str,
+    missing: Collection[str],
+    must: str,
+    remedy: str,
+    low: float = -np.inf,
+    rows: Mask | None = None,
 ) -> npt.NDArray[np.float64]:
     blocks: list[Any] = [np.zeros(0)]
-    for values in _read_values(source, name, missing):
+    for values in _read_values(source, name, missing, rows):
         problem = _find_bad_number(values, source.n_read + source.first_row, low)
         if problem is not None:
             raise TableError(f"{source.path}: {must}; {problem}. {remedy}")
@@ -151,11 +177,15 @@ def read_texts(source: TableFile, name: str) -> npt.NDArray[np.object_]:
     return np.array(names, dtype=object)
 
 
-def _read_values(source: TableFile, name: str, missing: Collection[str]) -> Iterator[ColumnValues]:
-    """Iterate over the batches of a column."""
+def _read_values(
+    source: TableFile, name: str, missing: Collection[str], rows: Mask | None = None
+) -> Iterator[ColumnValues]:
+    """Iterate over the batches of a column, or over its marked rows."""
     with reading(source.path, TableError, source.kind):
         for batch in source.batches([name]):
-            yield extract_values(batch.column(0), name, {*MISSING, *missing}, source.number_format)
+            values = extract_values(batch.column(0), name, {*MISSING, *missing}, source.number_format)
+            part = slice(source.n_read, source.n_read + batch.num_rows)
+            yield values if rows is None else values.select(rows[part])
 
 
 def _normalize(text: str, kind: str) -> str:

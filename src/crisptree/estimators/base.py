@@ -122,7 +122,17 @@ class Estimator(BaseEstimator, ABC):
             getattr(self, "encoder_", None),
             getattr(self, "preprocessing_", None),
             getattr(self, "target_name_", None),
+            self._feature_means if self._fills_missing() else None,
         )
+
+    def _fills_missing(self) -> bool:
+        """Return True if missing numbers in rows to predict are filled: not in images, nor in numbers as they are."""
+        is_fitted = self.__sklearn_is_fitted__() and not hasattr(self, "encoder_")
+        return is_fitted and self.image_shape_ is None and getattr(self, "categorical_features", None) is not None
+
+    def _feature_means(self) -> npt.NDArray[np.float64]:
+        """Return the means of the features in training.  (n_features,)"""
+        return np.mean([tree.statistics.scaling.mean for tree in self._named_trees().values()], axis=0)
 
     def set_input_schema(self, schema: InputSchema) -> None:
         """Set the fitted attributes that describe the columns of the training rows."""

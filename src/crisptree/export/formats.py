@@ -214,7 +214,7 @@ _C_OPTIONS = ("name", "integer", "inputs", "max_flash", "max_stack")
 FORMATS = {
     each.name: each
     for each in (
-        ExportFormat("c", "C99", (".h",), "c99", _C_OPTIONS, _LINEAR_SPLITS_ONLY),
+        ExportFormat("c", "C99", (".h", ".c"), "c99", _C_OPTIONS, _LINEAR_SPLITS_ONLY),
         ExportFormat("onnx", "ONNX", (".onnx",), "onnx_graph", ("name", "form"), _LINEAR_SPLITS_ONLY),
         ExportFormat("js", "JavaScript", (".mjs", ".js"), "javascript", (), _LINEAR_SPLITS_ONLY),
         ExportFormat("sql", "SQL", (".sql",), "sql_statement", ("table",), _CONSTANT_LEAVES_ONLY),

@@ -125,10 +125,16 @@ class ModelView:
         """Columns that the model was trained on, by their names in the table; the features without a preprocessing."""
         if self.preprocessing is None:
             names = resolve_feature_names(self.estimator, None, self.transformers)
-            return tuple(InputColumn(name, "number", feature) for feature, name in enumerate(names))
+            get_means = None if self.transformers else self.estimator.input_schema.means
+            means = [None] * len(names) if get_means is None else get_means().tolist()
+            return tuple(
+                InputColumn(name, "number", feature, fill=mean)
+                for feature, (name, mean) in enumerate(zip(names, means, strict=True))
+            )
         columns, feature = [], 0
         for column in self.preprocessing.columns:
-            fill = None if math.isnan(column.mean) else float(column.mean)
+            is_filled = self.preprocessing.fill or column.missing
+            fill = float(column.mean) if is_filled and not math.isnan(column.mean) else None
             columns.append(
                 InputColumn(column.name, column.kind, feature, tuple(column.categories), fill, bool(column.missing))
             )
@@ -452,6 +458,14 @@ def unwrap_model(model: Any) -> tuple[tuple[Any, ...], Any]:
             transformers.append(model[:-1])
         model = model.steps[-1][1]
     return tuple(transformers), model
+
+
+def is_trained_softly(estimator: Any) -> bool:
+    """Return False for thresholds that a search found and that were never trained as a probabilistic tree."""
+    given = estimator.flat_parameters()
+    values = given | getattr(estimator, "best_params_", {})
+    is_search = values["split"] == "axis" and (given["split"] == "auto" or values["grow"] == "axis_aligned")
+    return bool(values["finetune_epochs"]) or not is_search
 
 
 def strip_encoder(estimator: Any) -> Any:

@@ -228,8 +228,8 @@ LBFGS_PHASES: dict[str, dict[str, Any]] = {
 }
 """Epochs of L-BFGS, each a minimisation at one γ; docs/decisions.md has the figures."""
 
-LBFGS_STARTS = 6
-"""Random starts of a tree that L-BFGS trains."""
+LBFGS_STARTS, START_FACTORS = 6, {"default": 1, "thorough": 2}
+"""Random starts of a tree that L-BFGS trains, and their factors by `effort`."""
 
 STEEPEST = 1e12
 
@@ -478,7 +478,8 @@ def _n_init(parameters: Mapping[str, Any], optimizer: str) -> int:
     if not is_random or has_linear_leaves(parameters) or parameters["early_stopping"]:
         return 1
     if n_init == "auto":
-        return LBFGS_STARTS if optimizer == LBFGS else 1
+        effort = parameters.get("effort", "default")
+        return LBFGS_STARTS * START_FACTORS[effort] if optimizer == LBFGS and effort != "fast" else 1
     return int(n_init)
 
 

@@ -176,12 +176,14 @@ class TreeParameters(EstimatorParameters):
         ),
         flag="--jobs",
     )
-    verbose: int = parameter(
-        default=0,
-        kind="int",
-        doc="Show a live line of progress if 1 or more.",
+    verbose: int | None = parameter(
+        default=None,
+        kind="int or None",
+        doc="""Show a live line of progress if 1 or more, nothing if 0. None shows it in a notebook or a terminal
+        while a fit takes longer than 3 seconds.""",
         rule=Rule(
-            lambda value: isinstance(value, bool) or is_whole(value), "a whole number (0 and below show nothing)"
+            lambda value: value is None or isinstance(value, bool) or is_whole(value),
+            "None or a whole number (0 and below show nothing)",
         ),
     )
     training: TrainingOptions | None = parameter(

@@ -316,6 +316,17 @@ class TrainingOptions(Declared):
         rule=one_of("em", "alternating", "likelihood", "non_greedy"),
         flag="--algorithm",
     )
+    effort: str = parameter(
+        default="default",
+        kind='{"fast", "default", "thorough"}',
+        doc="""How much work goes into parameters that are "auto" and into random starts. "fast" compares no
+        candidates, takes fixed values instead, and trains one start. "thorough" compares candidates in twice
+        as many folds, trained as long as the final tree and from two starts, and trains twice as many
+        starts.""",
+        rule=one_of("fast", "default", "thorough"),
+        flag="--effort",
+        before="default",
+    )
     grow: str = parameter(
         default="greedy",
         kind='{"greedy", "balanced", "cart", "axis_aligned", "random", "oc1", "co2"}',

@@ -7,6 +7,8 @@ holds.
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from crisptree.exceptions import CheckpointError
 from crisptree.inference import CrispTree
@@ -166,8 +168,11 @@ def _check_same(before: Any, current: Mapping[str, str], folder: Any) -> None:
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_FRAMES = 0.2
-MIN_SECONDS_FOR_ESTIMATE = 1.0
-"""The remaining time is estimated after so many seconds."""
+MIN_SECONDS_FOR_ESTIMATE, MIN_FRACTION_FOR_ESTIMATE = 1.0, 0.1
+"""The remaining time is estimated after so many seconds, and after so much of the task."""
+
+SECONDS_BEFORE_DISPLAY = 3.0
+"""A fit that nobody asked to be verbose shows its progress after so many seconds."""
 
 PHASES = {"grow": "growing", "finetune": "finetuning"}
 
@@ -186,13 +191,31 @@ class Recorder:
 
 
 @contextmanager
-def record_epochs(verbose: int, callbacks: Sequence[Callable[[EpochRecord], None]] | None) -> Iterator[Recorder]:
-    """Provide the recorder of a fit, with a display on stderr if ``verbose``."""
-    if verbose <= 0:
-        yield Recorder(list(callbacks or []))
+def record_epochs(verbose: int | None, callbacks: Sequence[Callable[[EpochRecord], None]] | None) -> Iterator[Recorder]:
+    """Provide the recorder of a fit, with a display on stderr if ``verbose``, or if None and the fit takes long."""
+    with _open_display(verbose, keep=bool(verbose)) as display:
+        yield Recorder([*([] if display is None else [display.show_epoch]), *(callbacks or [])])
+
+
+@contextmanager
+def _open_display(verbose: int | None, *, keep: bool) -> Iterator[ProgressDisplay | None]:
+    """Provide the display of a fit; None where nothing is shown.
+
+    For ``verbose=None`` it opens after ``SECONDS_BEFORE_DISPLAY``, and only where somebody sees it: in a notebook or a
+    terminal, and not in the threads and processes of a search.
+    """
+    console = Console(stderr=True)
+    if verbose is None:
+        is_main = threading.current_thread() is threading.main_thread()
+        is_seen = console.is_terminal or console.is_jupyter
+        if not (is_seen and is_main and multiprocessing.current_process().name == "MainProcess"):
+            yield None
+            return
+    elif verbose <= 0:
+        yield None
         return
-    with ProgressDisplay(Console(stderr=True), keep=True) as display:
-        yield Recorder([display.show_epoch, *(callbacks or [])])
+    with ProgressDisplay(console, keep=keep, delay=SECONDS_BEFORE_DISPLAY if verbose is None else 0.0) as display:
+        yield display
 
 
 class NotebookBar:
@@ -223,30 +246,52 @@ class NotebookBar:
 
 
 @contextmanager
-def display_trials(verbose: int) -> Iterator[Callable[[Trial], None]]:
-    """Provide a callback for the trials of model selection, with a display on stderr if ``verbose``."""
-    if verbose <= 0:
-        yield lambda trial: None
-        return
-    with ProgressDisplay(Console(stderr=True)) as display:
-        yield display.show_trial
+def display_trials(verbose: int | None) -> Iterator[Callable[[Trial], None]]:
+    """Provide a callback for the trials of model selection, with the display of ``record_epochs``."""
+    with _open_display(verbose, keep=False) as display:
+        yield (lambda trial: None) if display is None else display.show_trial
+
+
+class TimeLeft:
+    """Estimate of the seconds that a task still takes, from its speed since its first update.
+
+    What happened before the first update may have been another task, and the first tenth of a task says too little.
+    """
+
+    def __init__(self) -> None:
+        self.first: tuple[float, float] | None = None
+
+    def estimate(self, fraction: float | None, now: float) -> float | None:
+        """Return the seconds left when a fraction is done; None where too little is known."""
+        if fraction is None:
+            return None
+        if self.first is None:
+            self.first = now, fraction
+        seconds, done = now - self.first[0], fraction - self.first[1]
+        if done <= 0 or fraction < MIN_FRACTION_FOR_ESTIMATE or seconds < MIN_SECONDS_FOR_ESTIMATE:
+            return None
+        return seconds * (1 - fraction) / done
 
 
 class ProgressDisplay:
-    """Progress bar in a terminal or notebook, else a line every ``SECONDS_BETWEEN_LINES``; ``keep`` leaves the last."""
+    """Progress bar in a terminal or notebook, else a line every ``SECONDS_BETWEEN_LINES``; ``keep`` leaves the last.
 
-    def __init__(self, console: Console, *, keep: bool = False) -> None:
-        self.console, self.keep = console, keep
+    Nothing is shown in the first ``delay`` seconds.
+    """
+
+    def __init__(self, console: Console, *, keep: bool = False, delay: float = 0.0) -> None:
+        self.console, self.keep, self.delay = console, keep, delay
         self.notebook = NotebookBar() if console.is_jupyter else None
         self.live = console.is_terminal and self.notebook is None
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-        self.progress = Progress(*columns, TimeRemainingColumn(), console=console, transient=not keep)
+        self.progress = Progress(*columns, TextColumn("{task.fields[left]}"), console=console, transient=not keep)
         self.what = self.text = ""
         self.fraction: float | None = None
-        self.started = self.latest = self.printed = time.monotonic()
+        self.opened = self.printed = time.monotonic()
+        self.time_left = TimeLeft()
 
     def __enter__(self) -> Self:
-        if self.live:
+        if self.live and not self.delay:
             self.progress.start()
         return self
 
@@ -282,23 +327,33 @@ class ProgressDisplay:
         """Show the fraction of a task that is done, from 0 to 1; None if unknown."""
         now, fresh = time.monotonic(), what != self.what
         if fresh:
-            # A task begins where the one before ended: its first update comes when some of it is done.
-            self.what, self.started = what, self.latest
-        self.latest, self.fraction, self.text = now, fraction, sanitize(f"{what} {detail}".rstrip())
+            self.what, self.time_left = what, TimeLeft()
+        self.fraction, self.text = fraction, sanitize(f"{what} {detail}".rstrip())
+        left = self.time_left.estimate(fraction, now)
+        if now - self.opened < self.delay:
+            return
         if self.live:
-            if fresh:
-                for task in self.progress.task_ids:
-                    self.progress.remove_task(task)
-                self.progress.add_task(self.text)
-            total = None if fraction is None else 1.0
-            self.progress.update(
-                self.progress.task_ids[0], description=self.text, completed=fraction or 0.0, total=total
-            )
+            self._show_bar(fresh, left)
         elif self.notebook is not None:
-            self.notebook.show(self.text + _time_left(fraction, now - self.started), fraction)
+            self.notebook.show(self.text + _format_time_left(fraction, left), fraction)
         elif now - self.printed >= SECONDS_BETWEEN_LINES:
             self.printed = now
-            self._print(self.text + _time_left(fraction, now - self.started))
+            self._print(self.text + _format_time_left(fraction, left))
+
+    def _show_bar(self, fresh: bool, left: float | None) -> None:
+        """Update the bar in the terminal; one that was delayed opens now."""
+        if fresh or not self.progress.task_ids:
+            self.progress.start()
+            for task in self.progress.task_ids:
+                self.progress.remove_task(task)
+            self.progress.add_task(self.text, left="")
+        self.progress.update(
+            self.progress.task_ids[0],
+            description=self.text,
+            completed=self.fraction or 0.0,
+            total=None if self.fraction is None else 1.0,
+            left="" if left is None else f"{_format_seconds(left)} left",
+        )
 
     def _print(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -314,8 +369,12 @@ def fraction_done(record: EpochRecord) -> float | None:
     return (record.level - 1 + within) / max(record.n_levels, record.level)
 
 
-def _time_left(fraction: float | None, seconds: float) -> str:
-    if not fraction or seconds < MIN_SECONDS_FOR_ESTIMATE:
+def _format_time_left(fraction: float | None, left: float | None) -> str:
+    if not fraction:
         return " …"
-    minutes, rest = divmod(round(seconds * (1 - fraction) / fraction), 60)
-    return f": {fraction:.0%}, {minutes}:{rest:02d} left"
+    return f": {fraction:.0%}" + (" …" if left is None else f", {_format_seconds(left)} left")
+
+
+def _format_seconds(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"

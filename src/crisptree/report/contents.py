@@ -18,6 +18,7 @@ from crisptree.inference.flat_tree import visit_splits
 from crisptree.inspection import ModelView
 from crisptree.inspection.display import format_number
 from crisptree.inspection.linear_splits import compute_effects, make_split_rule, rank_columns
+from crisptree.inspection.model_view import is_trained_softly
 from crisptree.report.encoding import csp_hash, downsample, find_step, pack, read_resource, signed_bytes, to_json
 from crisptree.report.samples import ReportRows, collect_error_attribution, collect_samples
 
@@ -141,14 +142,20 @@ def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     }
 
 
+def _score_soft(view: ModelView, rows: ReportRows) -> float:
+    """Return the accuracy of the probabilistic tree."""
+    return float(np.mean(view.soft_predict_proba(rows.X).argmax(axis=1) == rows.y))
+
+
 def _score_classes(view: ModelView, rows: ReportRows | None, trained: float) -> dict[str, float | None]:
     """Score the classes and their probabilities; None without labels."""
     tree, structure = view.tree, view.tree.structure
     correct = tree.statistics.node_counts[structure.n_splits + np.arange(structure.n_leaves), tree.labels()].sum()
     truth = None if rows is None or rows.y is None else rows
+    has_soft = truth is not None and is_trained_softly(view.estimator)
     return {
         "hard": None if truth is None else float(np.mean(~truth.wrong)),
-        "soft": None if truth is None else float(np.mean(view.soft_predict_proba(truth.X).argmax(axis=1) == truth.y)),
+        "soft": _score_soft(view, truth) if has_soft and truth is not None else None,
         "training": float(correct / trained) if trained else None,
         **_score_probabilities(view, truth),
     }
@@ -426,9 +433,10 @@ def _class_figures(values: dict[str, Any]) -> list[tuple[str, str, str]]:
     def number(name: str) -> str:
         return unknown if summary[name] is None else f"{summary[name]:.3f}"
 
+    soft = ("Accuracy, soft", _percent(summary["soft"]), f"all paths, γ = {summary['steepness']:.3g}")
     return [
         ("Accuracy, crisp", _percent(summary["hard"]), f"one path, {rows}"),
-        ("Accuracy, soft", _percent(summary["soft"]), f"all paths, γ = {summary['steepness']:.3g}"),
+        *([soft] if summary["soft"] is not None else []),
         ("Baseline", _percent(majority), f"always {_truncate(values['classes'][baseline['class']], 24)}"),
         ("Accuracy in training", _percent(summary["training"]), "crisp, from its leaf counts"),
         ("Log loss", number("log_loss"), "crisp, mean of −log p in nats"),

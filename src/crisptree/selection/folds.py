@@ -68,11 +68,12 @@ def replace_scaling(problem: TrainingTask, scaling: Scaling) -> TrainingTask:
     return TrainingTask(problem.training, scaling, problem.target)
 
 
-def count_folds(n_rows: int, *, is_ensemble: bool) -> int:
+def count_folds(n_rows: int, *, is_ensemble: bool, is_thorough: bool = False) -> int:
     """Return the number of folds of a cross-validation."""
+    times = 2 if is_thorough else 1
     if not is_ensemble:
-        return MAX_FOLDS if n_rows < MIN_ROWS_FOR_FEWER_FOLDS else 3
-    return 3 if n_rows < MIN_ROWS_FOR_TWO_FOLDS else 2
+        return times * (MAX_FOLDS if n_rows < MIN_ROWS_FOR_FEWER_FOLDS else 3)
+    return times * (3 if n_rows < MIN_ROWS_FOR_TWO_FOLDS else 2)
 
 
 def make_folds(
@@ -81,6 +82,7 @@ def make_folds(
     source: npt.NDArray[np.intp] | None = None,
     *,
     is_ensemble: bool = False,
+    is_thorough: bool = False,
     max_rows: int | None = None,
 ) -> list[Fold]:
     """Split rows into training and held-out rows; return no fold where there are too few.
@@ -95,6 +97,8 @@ def make_folds(
         Index of the row that a row is a copy of; no copy of a training row is held out.
     is_ensemble : bool
         Whether candidates are forests, which need fewer folds.
+    is_thorough : bool
+        Whether to make twice as many folds.
     max_rows : int or None
         Larger parts are subsampled; None takes the limit of the target.
     """
@@ -106,7 +110,7 @@ def make_folds(
     own = find_originals(len(part.y), source)
     strata = problem.target.strata(part.y)
     n_rows, counts = len(own), np.bincount(strata[own])
-    n_folds = count_folds(n_rows, is_ensemble=is_ensemble)
+    n_folds = count_folds(n_rows, is_ensemble=is_ensemble, is_thorough=is_thorough)
     counts = counts[counts > 0]
     if n_rows < MIN_ROWS or len(counts) < 2:
         return []

@@ -114,7 +114,7 @@ def apply_selected(
             values[name] = value
     if "finetune_epochs" in selected:
         values["finetune_epochs"] = selected["finetune_epochs"]
-    if parameters["split"] == "auto" and values["split"] == "axis":
+    if parameters["split"] == "auto" and values["split"] == "axis" and values["max_depth"] != 0:
         values["grow"] = "cart"
         if isinstance(values["min_samples_leaf"], Integral):
             values["min_samples_leaf"] = max(values["min_samples_leaf"], selected.get("min_samples_leaf", 1))

@@ -23,7 +23,7 @@ from crisptree.learning.options import ADAM, LBFGS, Plan, Spec
 from crisptree.learning.samples import TrainingTask
 from crisptree.selection.candidates import FIRST_DEPTH, IMAGE_ROUNDS, LARGE_TREE_ROUNDS, Round, Trial, find_best
 from crisptree.selection.evaluators import Evaluator
-from crisptree.selection.folds import MAX_ROWS_OF_SMALL_TABLES, Fold, make_folds, replace_scaling
+from crisptree.selection.folds import MAX_ROWS_OF_SMALL_TABLES, MIN_ROWS, Fold, make_folds, replace_scaling
 from crisptree.selection.parameters import (
     apply_selected,
     has_candidates,
@@ -42,6 +42,9 @@ TRIAL_EPOCHS = 0.3
 MIN_ROWS_FOR_SHORT_TRIALS = {"classes": 300, "gaussians": 1500}
 """On fewer rows trials train as long as the final fit: a matter of seconds, and few updates tell little. Longer
 training can empty leaves of a regression tree, so short trials overestimate it."""
+
+UNTUNED_SHRINKAGE = 8.0
+"""Shrinkage in rows where nothing is selected: without it leaves of few rows predict probabilities of 0 and 1."""
 
 ALWAYS_FREE = ("max_depth", "min_samples_leaf", "finetune_epochs")
 """Parameters that candidates may set although a number is given, as an upper bound or for thresholds."""
@@ -102,7 +105,8 @@ def resolve(
     if parameters.get("optimizer") == "auto" and not problem.is_small_table:
         parameters = dict(parameters) | {"optimizer": ADAM}  # trials are trained as the fit will be
     selected, trials = dict(previous or {}), list[Trial]()
-    if previous is None and is_unresolved(parameters) and has_candidates(parameters):
+    is_fast = parameters.get("effort") == "fast"
+    if previous is None and is_unresolved(parameters) and has_candidates(parameters) and not is_fast:
         rows = problem if load_rows is None else load_rows()
 
         def select() -> tuple[dict[str, Any], list[Trial]]:
@@ -112,6 +116,9 @@ def resolve(
 
         selected, trials = problem.compute_once(select)
     limited = resolve_depth(parameters, problem.target.name)
+    is_untuned = is_fast or problem.n_rows < MIN_ROWS
+    if is_untuned and not selected and is_auto(parameters, "shrinkage"):
+        limited["shrinkage"] = UNTUNED_SHRINKAGE * problem.mean_weight
     resolved = apply_selected(limited, selected, image_shape, is_sparse=problem.is_sparse)
     return Resolution(resolved, selected, trials)
 
@@ -133,13 +140,15 @@ class CandidateSearch:
         self.parameters = resolve_depth(parameters, problem.target.name)
         self.problem, self.evaluator, self.image_shape = problem, evaluator, image_shape
         self.seed, self.source, self.on_trial = seed, source, on_trial
+        self.is_thorough = parameters.get("effort") == "thorough"
         self.target, self.is_sparse = problem.target, problem.is_sparse
         self.max_depth: int | None = self.parameters["max_depth"]
         self.has_linear_leaves = has_linear_leaves(parameters)
         self.leaf_model = "linear" if self.has_linear_leaves else "constant"
         self.scale = resolve_scale(parameters, image_shape, is_sparse=self.is_sparse)
         max_rows = MAX_ROWS_OF_SMALL_TABLES if self.uses_lbfgs and not evaluator.is_ensemble else None
-        self.folds = make_folds(problem, seed, source, is_ensemble=evaluator.is_ensemble, max_rows=max_rows)
+        how = {"is_ensemble": evaluator.is_ensemble, "is_thorough": self.is_thorough}
+        self.folds = make_folds(problem, seed, source, max_rows=max_rows, **how)
         self.rescaled: dict[str | None, list[Fold]] = {}
         self.trials: list[Trial] = []
         self.n_candidates, self.started = 0, monotonic()
@@ -242,11 +251,11 @@ class CandidateSearch:
             seed=self.seed,
             is_small_table=problem.is_small_table,
         )
-        spec = replace(spec, n_init=min(spec.n_init, TRIAL_STARTS))
+        spec = replace(spec, n_init=min(spec.n_init, TRIAL_STARTS + self.is_thorough))
         # A hyperplane with a feature for every row can separate all rows, and does so the more the longer it trains.
         is_separable = self.is_sparse and problem.training.X.shape[1] > problem.n_rows
         is_short = problem.n_rows >= MIN_ROWS_FOR_SHORT_TRIALS[self.target.name] and not is_separable
-        return shorten_training(spec, TRIAL_EPOCHS) if is_short else spec
+        return shorten_training(spec, TRIAL_EPOCHS) if is_short and not self.is_thorough else spec
 
 
 def shorten_training(spec: Spec, fraction: float) -> Spec:
