@@ -359,6 +359,7 @@ class PixelParameters(TreeParameters):
         "n_init": Rule(lambda value: value in ("auto", 1), "'auto' or 1 for pixels"),
         "nu": Rule(lambda value: value is None, "None for pixels"),
         "max_shift": Rule(lambda value: is_whole(value) and value == 0, "0 for pixels, whose windows overlap"),
+        "round_splits": Rule(lambda value: value is False, "False for pixels"),
     }
 
     window: int = parameter(
@@ -466,6 +467,14 @@ PAPER: dict[str, Any] = {
     "scale": "feature",
 }
 """The protocol of the paper's section 4.1."""
+
+READABLE: dict[str, Any] = {
+    "max_features_per_split": 3,
+    "max_leaf_nodes": 8,
+    "leaf_model": "constant",
+    "round_splits": True,
+}
+"""Limits of a tree that people read; docs/decisions.md has the reasons."""
 
 SHARE_RULE = Rule(
     lambda value: value is None or whole(1).holds(value) or (number(0.0, strict=True).holds(value) and value <= 1.0),
