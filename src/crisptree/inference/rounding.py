@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,9 @@ MAX_REROUTED = 0.002
 MAX_DIGITS = 4
 """Significant digits up to which weights are tried; splits that need more keep their weights."""
 
+MAX_TERMS_TO_DROP_FROM = 4
+"""Splits of at most so many terms are tried with each subset of them."""
+
 MARGIN = 0.1
 """Share of the gap between two rows that a round threshold keeps from each of them."""
 
@@ -26,9 +30,10 @@ MARGIN = 0.1
 def round_splits(tree: FlatTree, X: npt.NDArray[np.float32], weight: Doubles) -> FlatTree:
     """Round weights and thresholds of all splits in raw units, from the root down.  (n, n_features), (n,)
 
-    Of a split the smallest weight becomes 1, the others get the fewest significant digits, and the threshold is the
-    roundest number, by which at most ``MAX_REROUTED`` of its rows change sides. Two indicators that add up to one on
-    all rows, as those of a category of two levels, become one term. Leaf statistics are those of the splits before.
+    Of a split one weight becomes 1, terms that hardly matter go, the others get the fewest significant digits, and the
+    threshold is the roundest number, by which at most ``MAX_REROUTED`` of its rows change sides. Two indicators that
+    add up to one on all rows, as those of a category of two levels, become one term. Leaf statistics are those of the
+    splits before.
     """
     structure = tree.structure
     weights, biases = tree.weight.copy(), tree.bias.copy()
@@ -55,23 +60,40 @@ def round_split(
 
     Examples
     --------
-    >>> x = np.array([[1.0, 3.0], [2.0, 5.0], [6.0, 1.0], [9.0, 2.0]])
-    >>> round_split(x, np.array([0.201, -0.1]), -0.35, np.array([False, False, True, True]), np.ones(4))
-    (array([ 2., -1.]), 0.0)
+    >>> x = np.array([[1.0, 3.0], [2.0, 2.0], [6.0, 13.0], [9.0, 2.0], [2.0, 1.0]])
+    >>> round_split(x, np.array([0.201, -0.1]), -0.27, np.array([False, False, False, True, True]), np.ones(5))
+    (array([ 2., -1.]), -2.0)
     """
     merged, offset = _merge_complements(x, weights)
-    used = merged != 0
-    if not used.any():
+    used = np.flatnonzero(merged)
+    if not len(used):
         return weights, bias
-    ratios = merged[used] / np.abs(merged[used]).min()
-    for digits in range(1, MAX_DIGITS + 1):
-        rounded = np.array([float(f"{ratio:.{digits}g}") for ratio in ratios])
-        threshold = find_round_threshold(x[:, used] @ rounded, goes_right, row_weight)
-        if threshold is not None:
-            result = np.zeros_like(weights)
-            result[used] = rounded
-            return result, -threshold + 0.0
+    sizes = range(1, len(used) + 1) if len(used) <= MAX_TERMS_TO_DROP_FROM else [len(used)]
+    for size in sizes:
+        for digits in range(1, MAX_DIGITS + 1):
+            found = []
+            for terms in combinations(used.tolist(), size):
+                for rounded in _round_ratios(merged[list(terms)], digits):
+                    threshold = find_round_threshold(x[:, terms] @ rounded, goes_right, row_weight)
+                    if threshold is not None:
+                        found.append((_count_characters([*rounded, threshold]), terms, rounded, threshold))
+            if found:
+                _, terms, rounded, threshold = min(found, key=lambda one: one[0])
+                result = np.zeros_like(weights)
+                result[list(terms)] = rounded
+                return result, -threshold + 0.0
+            if size == 1:  # its weight is 1 with any number of digits
+                break
     return merged, bias + offset
+
+
+def _round_ratios(weights: Doubles, digits: int) -> list[Doubles]:
+    """Round weights to so many digits where one of them, each in its turn, is 1."""
+    return [np.array([float(f"{w / unit:.{digits}g}") for w in weights]) for unit in set(np.abs(weights).tolist())]
+
+
+def _count_characters(numbers: list[float]) -> int:
+    return sum(len(f"{abs(number):.6g}") for number in numbers)
 
 
 def _merge_complements(x: Doubles, weights: Doubles) -> tuple[Doubles, float]:
