@@ -140,24 +140,26 @@ def find_round_threshold(scores: Doubles, goes_right: Flags, row_weight: Doubles
     return round_within(low + MARGIN * gap, high - MARGIN * gap)
 
 
-def round_within(low: float, high: float) -> float:
-    """Return the number with the fewest digits between two bounds, of several the one nearest to their middle.
+def round_within(low: float, high: float, near: float | None = None) -> float:
+    """Return the number with the fewest digits between two bounds; of several the nearest to ``near``, or the middle.
 
     Examples
     --------
     >>> round_within(34_712.0, 35_190.0), round_within(0.12, 0.38), round_within(6.0, 6.0)
     (35000.0, 0.2, 6.0)
+    >>> round_within(35_104.0, 35_500.0, near=35_104.0)
+    35200.0
     """
     if high <= low:
         return low
-    middle = (low + high) / 2
+    aim = (low + high) / 2 if near is None else near
     exponent = math.floor(math.log10(max(abs(low), abs(high), high - low)))
     while exponent > -300:
         step = 10.0**exponent if exponent >= 0 else 1 / 10.0**-exponent
-        number = round(middle / step) * step
+        number = round(aim / step) * step
         candidates = [one for one in (number, number - step, number + step) if low <= one <= high]
         if candidates:
-            best = min(candidates, key=lambda one: (abs(one - middle), one))
+            best = min(candidates, key=lambda one: (abs(one - aim), one))
             return float(f"{best:.12g}")
         exponent -= 1
-    return middle
+    return aim

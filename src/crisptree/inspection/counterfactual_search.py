@@ -314,7 +314,7 @@ def round_changes(search: CounterfactualSearch, nearest: FeasibleRow, numbers: S
             if low > high:
                 continue
             tried = x.copy()
-            tried[feature] = round_within(float(low), float(high))
+            tried[feature] = round_within(float(low), float(high), near=value)
             leaf = int(route_rows(search.tree, tried[None], 1)[0])
             if search.wanted[leaf] and feasible.lower[feature] <= tried[feature] <= feasible.upper[feature]:
                 x, nearest = tried, nearest._replace(leaf=leaf)
