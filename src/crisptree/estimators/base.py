@@ -30,7 +30,7 @@ from crisptree.inference import flat_tree as routing
 from crisptree.inference.finalization import PruningPath, cost_complexity_path
 from crisptree.inference.finalization import prune as prune_tree
 from crisptree.inference.finalization import truncate as truncate_tree
-from crisptree.parameters.estimators import PAPER, READABLE, RowParameters, check_argument
+from crisptree.parameters.estimators import PAPER, RowParameters, check_argument
 from crisptree.parameters.training import true_or_false
 from crisptree.persistence.model_file import ModelFile, ModelFileError, Sections, write
 from crisptree.pipeline import validation as checks
@@ -320,27 +320,6 @@ class RowEstimator(RowParameters, TreeEstimator):
         """
         return cls.from_flat(**{**PAPER, **changes})
 
-    @classmethod
-    def readable(cls, **changes: Any) -> Self:
-        """Make an estimator of trees that people can read: 8 leaves, 3 terms per split, round numbers.
-
-        Splits are thresholds on one column or weighted sums of at most three, whichever predict held-out rows better;
-        leaves are constant. Weights and thresholds are rounded in raw units before the leaves are counted, so that the
-        tree that is shown is the tree that predicts. ``changes`` are other parameters, or other values of
-        ``max_leaf_nodes``, ``max_features_per_split``, ``leaf_model`` and ``round_splits``. docs/readable.md shows
-        what to do with such a tree, and ``readability_cost`` what it costs.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from crisptree import CrispTreeClassifier, export
-        >>> model = CrispTreeClassifier.readable(max_leaf_nodes=3, random_state=0)
-        >>> model = model.fit(*load_iris(return_X_y=True, as_frame=True))
-        >>> model.get_n_leaves()
-        3
-        """
-        return cls.from_flat(**{**READABLE, **changes})
-
     def fit(
         self,
         X: MatrixLike | BatchesLike,
@@ -389,7 +368,10 @@ class RowEstimator(RowParameters, TreeEstimator):
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
         data, encoded_by = split_encoded(X)
         if not is_distributed() and not are_batches(data):
-            return self._fit_array((data, y, sample_weight), eval_set, checkpoints, encoded_by=encoded_by)
+            self._fit_array((data, y, sample_weight), eval_set, checkpoints, encoded_by=encoded_by)
+            if self.verbose > 0:
+                self._show_cost_of_limits(X, y, sample_weight)
+            return self
         with self._fitting(encoded_by=encoded_by) as twin:
             if is_distributed():
                 from crisptree.pipeline.process_groups import fit_process_group
@@ -401,6 +383,9 @@ class RowEstimator(RowParameters, TreeEstimator):
                 trained = fit_batches(twin, as_batches(data, y), sample_weight, eval_set, checkpoints)
             twin._set_trained(trained)
         return self
+
+    def _show_cost_of_limits(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Print what limits of the tree cost, for estimators that have such."""
 
     def _fit_array(
         self,

@@ -157,7 +157,8 @@ def _make_range(
     is_strict = goes_right
     if is_whole:
         bound = math.floor(threshold) if is_strict == is_above else math.ceil(threshold) - 1
-        return RangeCondition(name, **{"low" if is_above else "high": float(bound)}, is_whole=True)
+        low, high = (float(bound), math.inf) if is_above else (-math.inf, float(bound))
+        return RangeCondition(name, low, high, is_whole=True)
     if is_above:
         return RangeCondition(name, low=threshold, has_low=not is_strict, decimals=max(decimals, 4))
     return RangeCondition(name, high=threshold, has_high=not is_strict, decimals=max(decimals, 4))

@@ -336,6 +336,7 @@ def fit_task(
 def round_fitted(fitted: Fitted, spec: Spec, task: TrainingTask) -> Fitted:
     """Round the splits of the trained tree and count its leaves anew."""
     assert isinstance(fitted.tree, FlatTree)
+    assert isinstance(task.training.X, np.ndarray)
     rounded = round_splits(fitted.tree, task.training.X, task.training.weight)
     return fitted._replace(tree=add_leaf_statistics(rounded, spec, task)[0])
 
