@@ -13,7 +13,6 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from crisptree.estimators.base import RowEstimator
-from crisptree.inspection.display import Printable
 from crisptree.parameters.estimators import READABLE
 
 Doubles = npt.NDArray[np.float64]
@@ -27,7 +26,7 @@ VERBOSE_FOLDS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class ReadabilityCost(Printable):
+class ReadabilityCost:
     """Scores of a readable tree and of the unrestricted one on the same held-out folds; ``print`` shows their means.
 
     Parameters

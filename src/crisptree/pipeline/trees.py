@@ -14,9 +14,8 @@ from torch import Tensor
 
 from crisptree.data.raw_rows import Scaling, SparseRows
 from crisptree.data.rows import RawRows, learn_scaling
-from crisptree.inference import CrispTree, FlatTree
+from crisptree.inference import CrispTree, FlatTree, round_splits
 from crisptree.inference.finalization import SomeTree, record_ranges
-from crisptree.inference.rounding import round_splits
 from crisptree.learning.fitting import Fitted, add_leaf_statistics, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, get_iteration
 from crisptree.learning.options import Spec
