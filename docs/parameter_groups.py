@@ -7,7 +7,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "How strongly it is regularised": (
         *("l1", "l2", "input_noise", "shrinkage", "ccp_alpha", "leaf_prior", "leaf_l2", "penalty_share", "nu"),
     ),
-    "What a split may combine": ("sign_cst", "max_features_per_split", "interaction_cst"),
+    "What a split may combine": ("sign_cst", "max_features_per_split", "interaction_cst", "round_splits"),
     "What the data are": (
         "categorical_features",
         "scale",

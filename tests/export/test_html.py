@@ -99,6 +99,6 @@ def test_the_picture_is_a_png_that_others_read():
 def test_rules_show_all_terms_where_none_are_counted():
     model, _, _ = fitted(n_features=6)
     first = export.text(model, terms=None).splitlines()[0]
-    assert " more >" not in first
+    assert " more " not in first
     assert len(re.findall(r"× x\d", first)) == np.count_nonzero(model.tree_.weight[0])
-    assert " more >" in export.text(model, terms=2).splitlines()[0]
+    assert " + 4 more " in export.text(model, terms=2).splitlines()[0]

@@ -19,7 +19,7 @@ def test_a_written_tree_reads_as_it_was_written():
     model = written(structure, [[2, 0, 0], [-0.5, 1, 0.25]], [-1, 0], [0, 1, 2], X=X, y=[0, 1, 2])
     assert export.text(model, ["a", "b", "c"], terms=2) == (
         "split 0, 3 rows: a > 0.5?\n"
-        "    no:  split 1, 2 rows: 1 × b − 0.5 × a + 1 more > 0?\n"
+        "    no:  split 1, 2 rows: b − 0.5 × a + 1 more > 0?\n"
         "        no:  leaf 0, 1 row: 0 (100.0%)\n"
         "        yes: leaf 1, 1 row: 1 (100.0%)\n"
         "    yes: leaf 2, 1 row: 2 (100.0%)"

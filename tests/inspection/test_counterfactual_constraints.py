@@ -6,8 +6,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import make_classification
 
-from crisptree import explain, load
+from crisptree import CrispTreeClassifier, explain, load
 from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inspection.counterfactual_search import project_onto_polytope
 from crisptree.inspection.counterfactuals import search_counterfactual
@@ -85,8 +86,8 @@ def test_none_is_nearer_with_columns_fixed_and_costs(seed):
     cost = np.array([1, 4, 4, 4, 1, 0.5, 0.5, 1, 1, 1])
     sides = [
         ({"fixed": ["plan", "age"]}, [0, 4, 7, 8]),
-        ({"only": ["plan", 0]}, [0, 1, 2, 3]),
-        ({"only": ["plan", "paid", "age"], "fixed": ["paid"]}, [1, 2, 3, 5]),
+        ({"actionable": ["plan", 0]}, [0, 1, 2, 3]),
+        ({"actionable": ["plan", "paid", "age"], "fixed": ["paid"]}, [1, 2, 3, 5]),
     ]
     for row, (conditions, features) in product(X[rng.integers(0, 300, 2)], sides):
         may_change = np.isin(np.arange(10), features)
@@ -107,12 +108,49 @@ def test_numbers_with_fractions_move_freely_between_the_bounds_seen_in_training(
         statistics = replace(model.tree_.statistics, whole=np.array([0, 1], dtype=np.uint8), **bounds)
         model.tree_ = replace(model.tree_, statistics=statistics)
         row = np.array([rng.uniform(-1, 1), rng.integers(-1, 3)], dtype=np.float32)
-        change = explain.find_counterfactual(model, row)
+        change = explain.find_counterfactual(model, row, rounded=False)
         fine = np.stack(np.meshgrid(np.linspace(-1, 1, 20_001), np.arange(-1, 3)), -1).reshape(-1, 2)
         other = fine[model.predict(fine.astype(np.float32)) != model.predict(row[None])]
         nearest = np.linalg.norm(other - row, axis=1).min(initial=np.inf)
         assert (np.inf if change is None else change.distance) == pytest.approx(nearest, abs=2e-4)
         assert change is None or (change.x[1] == np.rint(change.x[1]) and -1 <= change.x[0] <= 1), seed
+
+
+def written_with_income(lowest, highest):
+    """Two columns, income in tens of thousands and months; rows of more than 35,104.3 + 100 × months are 1."""
+    model = written(TreeStructure.stump(), [[1.0, -100.0]], [-35_104.3], [0, 1])
+    statistics = model.tree_.statistics
+    spread = np.array([9_000.0, 10.0])
+    scaling = replace(statistics.scaling, spread=spread, factor=1 / spread)
+    bounds = {"lowest": np.array(lowest), "highest": np.array(highest), "whole": np.array([0, 1], dtype=np.uint8)}
+    model.tree_ = replace(model.tree_, statistics=replace(statistics, scaling=scaling, **bounds))
+    return model
+
+
+def test_changes_are_round_numbers_within_the_bounds_of_training():
+    model, row = written_with_income([0.0, 0.0], [90_000.0, 60.0]), [35_000.0, 0.0]
+    exact = explain.find_counterfactual(model, row, actionable=["x0"], rounded=False)
+    assert 35_104 < exact.x[0] < 35_105
+    assert explain.find_counterfactual(model, row, actionable=["x0"]).x.tolist() == [35_200.0, 0.0]
+    tight = written_with_income([0.0, 0.0], [35_118.0, 60.0])
+    assert explain.find_counterfactual(tight, row, actionable=["x0"]).x.tolist() == [35_110.0, 0.0]
+    assert explain.find_counterfactual(written_with_income([0.0, 0.0], [35_104.0, 60.0]), row, fixed=["x1"]) is None
+
+
+def test_rounded_changes_keep_the_prediction_and_stay_in_the_range_of_training():
+    X, y = make_classification(400, 6, n_informative=4, random_state=3)
+    X = X * [1, 1000, 3, 0.01, 7, 50]
+    model = CrispTreeClassifier(max_depth=4, leaf_model="constant", random_state=0).fit(X, y)
+    lowest, highest = X.astype(np.float32).min(axis=0), X.astype(np.float32).max(axis=0)
+    shorter = 0
+    for row in X[:25]:
+        exact, rounded = (explain.find_counterfactual(model, row, rounded=flag) for flag in (False, None))
+        assert rounded.predicted == exact.predicted == model.predict(rounded.x[None])[0]
+        assert ((rounded.x >= lowest) & (rounded.x <= highest)).all()
+        assert rounded.distance <= 1.3 * exact.distance + 0.2
+        digits = [sum(len(f"{value:g}") for _, _, value in change.columns) for change in (exact, rounded)]
+        shorter += digits[1] < digits[0]
+    assert shorter >= 20
 
 
 def test_a_tie_between_integers_takes_the_next_feasible_row():
@@ -122,8 +160,8 @@ def test_a_tie_between_integers_takes_the_next_feasible_row():
     there = explain.find_counterfactual(model, [1.0, 1.0])
     assert there.x.tolist() == [2.0, 2.0]
     assert explain.find_counterfactual(model, [2.0, 2.0]).x.sum() == 3
-    assert explain.find_counterfactual(model, [5.0, 0.0], to=0, only=["x1"]) is None
-    assert explain.find_counterfactual(model, [5.0, 0.0], to=0, only=["x0"]).x.tolist() == [3.0, 0.0]
+    assert explain.find_counterfactual(model, [5.0, 0.0], to=0, actionable=["x1"]) is None
+    assert explain.find_counterfactual(model, [5.0, 0.0], to=0, actionable=["x0"]).x.tolist() == [3.0, 0.0]
 
 
 def test_a_row_beyond_the_bounds_or_with_a_fraction_may_stay_so():
@@ -152,7 +190,7 @@ def test_a_level_that_training_did_not_know_may_stay_or_become_one_that_it_knew(
     model, X = table_model(4)
     row = X[0].copy()
     row[1:4] = 0
-    change = explain.find_counterfactual(model, row, only=["plan"])
+    change = explain.find_counterfactual(model, row, actionable=["plan"])
     assert change is None or change.columns[0][:2] == ("plan", None)
     assert explain.find_counterfactual(model, row, to=model.predict(row[None])[0]).distance == 0
 
@@ -192,8 +230,8 @@ def test_unknown_columns_and_costs_that_cannot_be_are_refused_with_a_sentence():
     model, X = table_model(0)
     with pytest.raises(ValueError, match=r"`fixed` must name columns of the table, 'calls', 'plan', .*got 'colour'"):
         explain.find_counterfactual(model, X[0], fixed=["colour"])
-    with pytest.raises(TypeError, match=r"`only` must be a list of columns; got 'plan'. Write \['plan'\]"):
-        explain.find_counterfactual(model, X[0], only="plan")
+    with pytest.raises(TypeError, match=r"`actionable` must be a list of columns; got 'plan'. Write \['plan'\]"):
+        explain.find_counterfactual(model, X[0], actionable="plan")
     with pytest.raises(ValueError, match=r"`costs` must be finite numbers above 0; got 0 for 'plan'"):
         explain.find_counterfactual(model, X[0], costs={"plan": 0})
     with pytest.raises(TypeError, match="`costs` must be a dict"):
@@ -219,14 +257,14 @@ def test_the_changed_row_holds_the_levels_and_names_as_the_table_has_them():
     model.preprocessing_ = Preprocessing((*columns, *COLUMNS[2:]))
     seen = set()
     for row in X[::31]:
-        change = explain.find_counterfactual(model, row, only=["plan"])
+        change = explain.find_counterfactual(model, row, actionable=["plan"])
         if change is not None:
             assert list(change.row) == ["ca\nlls", "plan", "paid", "age", "city"]
             seen |= {change.row["plan"], *change.columns[0][1:]}
             assert len(str(change).splitlines()) == 2
     assert seen == {"ba\nsic", "ba sic", "go\tld"}
-    assert explain.find_counterfactual(model, X[0], only=["ca\nlls"]) == explain.find_counterfactual(
-        model, X[0], only=["ca lls"]
+    assert explain.find_counterfactual(model, X[0], actionable=["ca\nlls"]) == explain.find_counterfactual(
+        model, X[0], actionable=["ca lls"]
     )
 
 
@@ -242,8 +280,8 @@ def test_columns_that_are_labelled_by_numbers_or_tuples_are_named_by_these(label
     change = explain.find_counterfactual(model, frame.iloc[[0]])
     assert list(change.row) == labels
     assert model.predict(pd.DataFrame([change.row])) == change.predicted
-    alone = [explain.find_counterfactual(model, frame.iloc[[0]], only=[label]) for label in labels]
-    by_name = [explain.find_counterfactual(model, frame.iloc[[0]], only=[f"x{place}"]) for place in range(3)]
+    alone = [explain.find_counterfactual(model, frame.iloc[[0]], actionable=[label]) for label in labels]
+    by_name = [explain.find_counterfactual(model, frame.iloc[[0]], actionable=[f"x{place}"]) for place in range(3)]
     assert any(alone)
     for label, moved, same in zip(labels, alone, by_name, strict=True):
         assert str(moved) == str(same)

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,8 @@ from crisptree.inspection.counterfactual_search import CounterfactualSearch
 from crisptree.structure import TreeStructure
 from tests.inspection.models import fitted, written
 from tests.toys import CHAIN, FIGURE_1, random_structure
+
+find_exactly = partial(explain.find_counterfactual, rounded=False)
 
 
 def planes(structure, n_features, n_classes, seed, X=None, scale=None):
@@ -24,7 +28,7 @@ def test_no_point_is_nearer_in_the_plane(structure, to):
     rng = np.random.default_rng(0)
     for row in rng.normal(size=(5, 2)).astype(np.float32):
         own = model.predict(row[None])[0]
-        change = explain.find_counterfactual(model, row, to=to)
+        change = find_exactly(model, row, to=to)
         if own == to:
             continue
         angle, radius = rng.uniform(0, 2 * np.pi, 40_000), np.sqrt(rng.uniform(0, 1, 40_000))
@@ -43,7 +47,7 @@ def test_distances_are_measured_in_the_scale_of_the_training():
     model = written(TreeStructure.stump(), [[1, 1]], [0], [0, 1], X=X, scale="feature")
     row = np.array([1, 100], dtype=np.float32)
     scaling = model.tree_.statistics.scaling
-    change = explain.find_counterfactual(model, row)
+    change = find_exactly(model, row)
     start = (row - scaling.center) * scaling.factor
     assert change.distance == pytest.approx(start.sum() / np.sqrt(2), rel=1e-4)
     ratio = [push.amount / spread for push, spread in zip(sorted_by_feature(change), scaling.spread, strict=True)]
@@ -56,28 +60,28 @@ def sorted_by_feature(change):
 
 def test_changes_are_the_largest_in_scaled_size_and_add_up_to_the_new_row():
     model, X, _ = fitted(n_features=12)
-    change = explain.find_counterfactual(model, X[0], top=12)
+    change = find_exactly(model, X[0], top=12)
     moved = change.x.astype(np.float64) - X[0]
     for push in change.changes:
         assert push.value == X[0, push.feature]
         assert push.amount == moved[push.feature]
     sizes = [abs(push.amount) * model.tree_.statistics.scaling.factor[push.feature] for push in change.changes]
     assert sizes == sorted(sizes, reverse=True)
-    assert len(explain.find_counterfactual(model, X[0], top=3).changes) == 3
+    assert len(find_exactly(model, X[0], top=3).changes) == 3
     assert str(change.predicted) in str(change)
     assert change.changes[0].name in str(change)
 
 
 def test_a_row_that_ties_needs_next_to_no_change():
     model = written(TreeStructure.stump(), [[1.0, 1.0]], [0.0], [0, 1])
-    change = explain.find_counterfactual(model, [3.0, -3.0])  # a score of exactly zero goes left
+    change = find_exactly(model, [3.0, -3.0])  # a score of exactly zero goes left
     assert change.predicted == 1
     assert 0 < change.distance < 1e-5
 
 
 def test_the_class_of_the_row_itself_is_reached_by_no_change():
     model, X, _ = fitted()
-    change = explain.find_counterfactual(model, X[0], to=model.predict(X[:1])[0])
+    change = find_exactly(model, X[0], to=model.predict(X[:1])[0])
     assert (change.distance, change.changes) == (0, ())
     assert np.array_equal(change.x, X[0])
 
@@ -86,10 +90,10 @@ def test_a_cell_too_thin_for_single_precision_is_passed_over():
     # Between 1 and 1 + 2⁻³⁰ lies no float32; what is right of it is class 2.
     structure = TreeStructure([~0, ~1], [1, ~2])
     model = written(structure, [[1.0], [1.0]], [-1.0, -1.0], [0, 1, 2])
-    assert explain.find_counterfactual(model, [0.0]).predicted == 2
-    assert explain.find_counterfactual(model, [0.0], to=1) is None
+    assert find_exactly(model, [0.0]).predicted == 2
+    assert find_exactly(model, [0.0], to=1) is None
     wedge = written(structure, [[1.0, 1e-4], [1.0, -1e-4]], [-1.0, -1.0], [0, 1, 2])
-    change = explain.find_counterfactual(wedge, [0.0, 0.0], to=1)  # opens slowly as x1 grows
+    change = find_exactly(wedge, [0.0, 0.0], to=1)  # opens slowly as x1 grows
     assert change.predicted == 1
     assert change.distance >= 1
 
@@ -97,30 +101,30 @@ def test_a_cell_too_thin_for_single_precision_is_passed_over():
 def test_a_contradiction_on_the_path_is_an_empty_cell():
     structure = TreeStructure([~0, ~1], [1, ~2])
     model = written(structure, [[1.0], [1.0]], [-1.0, 1.0], [0, 1, 2])  # above 1, then not above −1
-    assert explain.find_counterfactual(model, [0.0], to=1) is None
-    assert explain.find_counterfactual(model, [0.0]).predicted == 2
+    assert find_exactly(model, [0.0], to=1) is None
+    assert find_exactly(model, [0.0]).predicted == 2
 
 
 def test_a_split_without_weights_sends_all_rows_to_one_child():
     structure = TreeStructure([1, ~0], [~2, ~1])
     model = written(structure, [[0.0, 0.0], [1.0, 0.0]], [-1.0, 0.0], [0, 1, 2])
-    assert explain.find_counterfactual(model, [-1.0, 0.0], to=2) is None
-    assert explain.find_counterfactual(model, [-1.0, 0.0]).distance == pytest.approx(1, rel=1e-5)
+    assert find_exactly(model, [-1.0, 0.0], to=2) is None
+    assert find_exactly(model, [-1.0, 0.0]).distance == pytest.approx(1, rel=1e-5)
 
 
 def test_columns_constant_in_training_stay_as_they_are():
     model, X, y = fitted(n_features=3)
     X = np.concatenate([X, np.full((len(X), 1), 7, dtype=np.float32)], axis=1)
     model.fit(X, y)
-    assert explain.find_counterfactual(model, X[0]).x[3] == 7
+    assert find_exactly(model, X[0]).x[3] == 7
 
 
 def test_there_is_no_other_class_in_one_leaf_or_where_all_leaves_agree():
     model, X, _ = fitted(max_depth=0)
-    assert explain.find_counterfactual(model, X[0]) is None
+    assert find_exactly(model, X[0]) is None
     same = written(TreeStructure.balanced(2), np.ones((3, 2)), [0, 1, -1], [1, 1, 1, 1])
-    assert explain.find_counterfactual(same, [0.0, 0.0]) is None
-    assert explain.find_counterfactual(same, [0.0, 0.0], to=0) is None
+    assert find_exactly(same, [0.0, 0.0]) is None
+    assert find_exactly(same, [0.0, 0.0], to=0) is None
 
 
 def test_large_raw_values_are_no_trouble():
@@ -130,7 +134,7 @@ def test_large_raw_values_are_no_trouble():
     model, _, _ = fitted(max_depth=1)
     model.fit(X, y)
     for row in X[:10]:
-        change = explain.find_counterfactual(model, row)
+        change = find_exactly(model, row)
         assert change.predicted != model.predict(row[None])[0]
 
 
@@ -143,7 +147,7 @@ def test_many_features_and_leaves_need_few_projections(n_features, depth, monkey
     monkeypatch.setattr(
         counterfactual_search, "project_onto_polytope", lambda *given: projections.append(given) or project(*given)
     )
-    change = explain.find_counterfactual(model, row)
+    change = find_exactly(model, row)
     assert len(projections) < 40
     assert change is None or change.predicted != model.predict(row[None])[0]
 
@@ -169,10 +173,10 @@ def test_leaves_come_from_near_to_far():
 def test_modules_and_unknown_classes_are_refused_with_a_sentence():
     model, X, _ = fitted(split=lambda shape: torch.nn.Linear(shape[0], 1))
     with pytest.raises(TypeError, match="find_counterfactual needs linear splits"):
-        explain.find_counterfactual(model, X[0])
+        find_exactly(model, X[0])
     model, X, _ = fitted(labels=["a", "b", "c"])
     with pytest.raises(ValueError, match=r"`to` must be one of the classes \['a', 'b', 'c'\]; got 'd'"):
-        explain.find_counterfactual(model, X[0], to="d")
+        find_exactly(model, X[0], to="d")
     with pytest.raises(ValueError, match="`to` must be one of the classes"):
-        explain.find_counterfactual(model, X[0], to=np.array(["a", "b"]))
-    assert explain.find_counterfactual(model, X[0], to=np.str_("c")).predicted == "c"
+        find_exactly(model, X[0], to=np.array(["a", "b"]))
+    assert find_exactly(model, X[0], to=np.str_("c")).predicted == "c"

@@ -76,7 +76,8 @@ def _describe_forest(model: Any, top: int) -> dict[str, Any]:
 
 def _describe_tree(model: Any, top: int) -> dict[str, Any]:
     from crisptree.explain import feature_importances
-    from crisptree.inspection.model_view import resolve_feature_names
+    from crisptree.inspection.model_view import resolve_feature_names, view_model
+    from crisptree.inspection.sentences import describe_leaves, is_readable
 
     tree: CrispTree = model.tree_
     parameters, defaults = model.flat_parameters(), type(model)().flat_parameters()
@@ -103,6 +104,9 @@ def _describe_tree(model: Any, top: int) -> dict[str, Any]:
         document["density"] = 1 - int((tree.weight == 0).sum()) / tree.weight.size if tree.weight.size else None
         ranked = _rank_columns(model, feature_importances(tree), resolve_feature_names(model), top)
         document["importances"] = [entry for entry in ranked if entry["share"] > 0]
+        view = view_model(model, "crisptree inspect")
+        if is_readable(view):
+            document["rules"] = describe_leaves(view)
     if is_image_model(model):
         document["channels"], document["stages"] = model.channels_, 1 + len(model.earlier_trees_)
     preprocessing: Preprocessing | None = getattr(model, "preprocessing_", None)
@@ -187,6 +191,8 @@ def _show_model(out: Output, document: dict[str, Any]) -> None:
     if document.get("importances"):
         rows = [[entry["column"], f"{entry['share']:.1%}"] for entry in document["importances"]]
         out.show(make_table(("column", "importance (share of the gain)"), rows))
+    if document.get("rules"):
+        out.show("\n".join(document["rules"]))
     if "stages" in document:
         channels, stages = document["channels"], document["stages"]
         form = "no axis for channels" if channels is None else counted(channels, "channel")

@@ -376,7 +376,10 @@ class RowEstimator(RowParameters, SelectionResults, TreeEstimator):
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
         data, encoded_by = split_encoded(X)
         if not is_distributed() and not are_batches(data):
-            return self._fit_array((data, y, sample_weight), eval_set, checkpoints, encoded_by=encoded_by)
+            self._fit_array((data, y, sample_weight), eval_set, checkpoints, encoded_by=encoded_by)
+            if self.verbose > 0:
+                self._show_cost_of_limits(X, y, sample_weight)
+            return self
         with self._fitting(encoded_by=encoded_by) as twin:
             if is_distributed():
                 from crisptree.pipeline.process_groups import fit_process_group
@@ -388,6 +391,9 @@ class RowEstimator(RowParameters, SelectionResults, TreeEstimator):
                 trained = fit_batches(twin, as_batches(data, y), sample_weight, eval_set, checkpoints)
             twin._set_trained(trained)
         return self
+
+    def _show_cost_of_limits(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Print what limits of the tree cost, for estimators that have such."""
 
     def _fit_array(
         self,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
-from crisptree.estimators.base import RowEstimator
+from crisptree.estimators.readability import ReadableEstimator
 from crisptree.parameters.estimators import ClassifierParameters, check_argument
 from crisptree.pipeline.distillation import label_by_classifier, make_copies
 from crisptree.targets.base import label_type
@@ -31,7 +31,7 @@ class ProbabilisticClassifier(ClassifierMixin):
             return np.log(self.predict_proba(X))
 
 
-class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, RowEstimator):
+class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, ReadableEstimator):
     """A single decision tree, trained as a probabilistic one, that predicts along one path.
 
     Growth trains every split as a probabilistic stump on the rows that reach it; finetuning then trains all splits

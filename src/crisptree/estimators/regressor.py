@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from crisptree.estimators.base import RowEstimator
+from crisptree.estimators.readability import ReadableEstimator
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
 from crisptree.parameters.estimators import RegressorParameters, check_argument
@@ -80,7 +80,7 @@ class GaussianRegressor(RegressorMixin):
         return tags
 
 
-class CrispTreeRegressor(GaussianRegressor, RegressorParameters, RowEstimator):
+class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimator):
     """A single regression tree, trained as a probabilistic one, that predicts along one path.
 
     A leaf is a normal distribution of every output, whose mean and variance follow in closed form; growth, finetuning,

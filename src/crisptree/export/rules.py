@@ -15,6 +15,7 @@ import numpy.typing as npt
 from crisptree.inference import FlatTree
 from crisptree.inspection import ModelView, Names, view_model
 from crisptree.inspection.linear_splits import make_split_rule
+from crisptree.inspection.sentences import describe_leaves, describe_split
 from crisptree.inspection.validation import check_integer, check_optional_integer
 
 THINNEST, THICKEST = 0.5, 6.0
@@ -87,6 +88,33 @@ def text(
     return "\n".join(lines)
 
 
+def sentences(model: Any, feature_names: Names = None, *, terms: int | None = 3, decimals: int = 3) -> str:
+    r"""Export a tree as one sentence per leaf: which rows reach it, what it predicts, how many training rows it has.
+
+    Conditions on one column are merged ("months between 7 and 12"), and categories are sets of levels. For a linear
+    leaf the sentence also has its model.
+
+    Parameters
+    ----------
+    model, feature_names, terms, decimals
+        As in ``export.text``; splits must be linear.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from crisptree import CrispTreeClassifier, export
+    >>> table = pd.DataFrame({"months": [1, 2, 3, 9, 12, 20], "plan": ["basic", "pro"] * 3})
+    >>> model = CrispTreeClassifier(max_depth=1, split="axis", shrinkage=0.0, random_state=0)
+    >>> model = model.fit(table, ["leaves", "leaves", "leaves", "stays", "stays", "stays"])
+    >>> print("\n".join(sorted(export.sentences(model).splitlines())))
+    if months > 6: stays with 100% (3 rows)
+    if months ≤ 6: leaves with 100% (3 rows)
+    """
+    view = view_model(model, "export.sentences", feature_names=feature_names)
+    terms, decimals = check_optional_integer("terms", terms, 0), check_integer("decimals", decimals, 1)
+    return "\n".join(describe_leaves(view, terms, decimals))
+
+
 def dot(
     model: Any, feature_names: Names = None, *, terms: int | None = 3, max_depth: int | None = None, decimals: int = 3
 ) -> str:
@@ -152,7 +180,7 @@ def iterate_rules(
         if expanded:
             text = f"module {node} > 0?"
             if isinstance(view.tree, FlatTree):
-                text = f"{make_split_rule(view.tree, node, terms).format(view.feature_names, decimals)}?"
+                text = f"{describe_split(view, node, terms, decimals)}?"
         else:
             model = view.describe_linear_leaf(node, terms, decimals)
             text = f"{view.describe_node(node)}, {model}" if model else view.describe_node(node)
@@ -244,7 +272,7 @@ def _node(view: ModelView, node: int, x: float, y: float, terms: int, is_end: bo
         picture, lines = _weight_image(view, node, x, y), []
     elif isinstance(view.tree, FlatTree):
         lines = make_split_rule(view.tree, node, terms).format_lines(view.feature_names, 3)
-        hint += f"; right where {make_split_rule(view.tree, node, 12).format(view.feature_names)}"
+        hint += f"; right where {describe_split(view, node, 12, 4)}"
     else:
         lines = [view.split_name, name]
     step = HEIGHT / (len(lines) + 0.6) if lines else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import FlatTree, route_rows
+from crisptree.inference.rounding import round_within
 from crisptree.inspection.model_view import InputColumn
 
 Doubles = npt.NDArray[np.float64]
@@ -29,6 +30,9 @@ OVERSHOOT_FACTORS = tuple(4.0**power for power in range(-6, 2))
 
 INTEGER_TOLERANCE = 1e-6
 """Values this close to a feasible one are rounded to it."""
+
+ROUND_CHANGE, ROUND_SPREAD = 0.1, 0.05
+"""A rounded change goes further by these shares of the change, or of the spread of its column."""
 
 MAX_PROGRAMS = 4000
 """Quadratic programs after which the search gives up optimality and goes depth-first."""
@@ -283,6 +287,40 @@ class CounterfactualSearch:
             )
             for value, limit in sides
         ]
+
+
+def round_changes(search: CounterfactualSearch, nearest: FeasibleRow, numbers: Sequence[int]) -> FeasibleRow:
+    """Round changed numbers, the largest change first, as long as the row stays feasible and in a wanted leaf.
+
+    A number moves on in the direction of its change first, by ``ROUND_CHANGE`` of the change or ``ROUND_SPREAD`` of its
+    spread, or else to either side.
+    """
+    feasible, row = search.feasible, search.row.astype(np.float64)
+    x, spread = nearest.x.copy(), search.tree.statistics.scaling.spread
+    sizes = np.abs(x - row) * feasible.factor
+    for feature in sorted((j for j in numbers if x[j] != row[j]), key=lambda j: -sizes[j]):
+        value, change = float(x[feature]), float(x[feature]) - row[feature]
+        room = max(ROUND_CHANGE * abs(change), ROUND_SPREAD * float(spread[feature]))
+        beyond = (value, value + room) if change > 0 else (value - room, value)
+        either = (
+            (max(value - room, row[feature]), value + room)
+            if change > 0
+            else (value - room, min(value + room, row[feature]))
+        )
+        for low, high in (beyond, either):
+            low, high = max(low, float(feasible.lower[feature])), min(high, float(feasible.upper[feature]))
+            if feasible.integer[feature]:
+                low, high = np.ceil(low), np.floor(high)
+            if low > high:
+                continue
+            tried = x.copy()
+            tried[feature] = round_within(float(low), float(high), near=value)
+            leaf = int(route_rows(search.tree, tried[None], 1)[0])
+            if search.wanted[leaf] and feasible.lower[feature] <= tried[feature] <= feasible.upper[feature]:
+                x, nearest = tried, nearest._replace(leaf=leaf)
+                break
+    distance = float(np.linalg.norm((x.astype(np.float64) - row) * feasible.factor))
+    return FeasibleRow(x, nearest.leaf, distance)
 
 
 def _depth(item: Region | FeasibleRow) -> int:

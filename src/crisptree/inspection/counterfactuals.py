@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.inspection.counterfactual_search import MAX_PROGRAMS, CounterfactualSearch, FeasibleSet
+from crisptree.inspection.counterfactual_search import MAX_PROGRAMS, CounterfactualSearch, FeasibleSet, round_changes
 from crisptree.inspection.decision_path import Push, rank_pushes
 from crisptree.inspection.display import Printable, sanitize_names
 from crisptree.inspection.model_view import InputColumn, ModelView, require_linear_splits, view_model
@@ -48,8 +48,8 @@ class Counterfactual(Printable):
         that the model does not use are left out. None for images, and behind steps of a Pipeline that are not
         invertible.
     proven : bool
-        True if no row is nearer. False where the search over integers and categories reached its limit and returned the
-        first feasible row.
+        True if no row was nearer before changes were rounded. False where the search over integers and categories
+        reached its limit and returned the first feasible row.
     """
 
     x: Singles
@@ -87,9 +87,10 @@ def find_counterfactual(
     by: float | Sequence[float] | None = None,
     top: int = 5,
     fixed: Iterable[Any] = (),
-    only: Iterable[Any] | None = None,
+    actionable: Iterable[Any] | None = None,
     costs: Mapping[Any, float] | None = None,
     as_in_training: bool | None = None,
+    rounded: bool | None = None,
 ) -> Counterfactual | None:
     """Find the nearest row, in the scaled space of training, to which a tree with linear splits gives another class.
 
@@ -116,7 +117,7 @@ def find_counterfactual(
     fixed : list of columns, default=()
         Columns that must not change, by label, or by index from 0 where labels are text; all features of a category
         are one column.
-    only : list of columns, default=None
+    actionable : list of columns, default=None
         The columns that may change; None for all but the fixed ones.
     costs : dict, default=None
         Relative cost of changing a column, by its label or index: with 3 the same change is three times as far.
@@ -124,6 +125,9 @@ def find_counterfactual(
         Keep values within the training data: between minimum and maximum, integers where all were integers, one level
         of a category at a time; missing values stay missing. A value outside already may stay. None is True for
         tables and False for images. Models from older files know their categories, but not the range of numbers.
+    rounded : bool, default=None
+        Round changed numbers up to a twentieth of their column's spread further, or a tenth of their change, to the
+        fewest digits that keep the prediction and the limits: 35,100 in place of 35,104. None is ``as_in_training``.
 
     Returns
     -------
@@ -152,17 +156,18 @@ def find_counterfactual(
         raise ValueError(f"`to` must be {expected}; got {to!r}.")
     increases = _check_increases(view, by)
     tree, row = require_linear_splits(view.tree, "explain.find_counterfactual"), view.prepare_row(x)[0]
+    is_limited = view.image_shape is None if as_in_training is None else check_boolean("as_in_training", as_in_training)
     feasible = FeasibleSet.of(
         tree,
         row,
         columns,
-        free=select_free_columns(columns, fixed, only),
+        free=select_free_columns(columns, fixed, actionable),
         costs=resolve_costs(columns, costs),
-        as_in_training=view.image_shape is None
-        if as_in_training is None
-        else check_boolean("as_in_training", as_in_training),
+        as_in_training=is_limited,
     )
-    return search_counterfactual(view, row, feasible, None if to is None else labels.index(to), top, by=increases)
+    rounds = is_limited if rounded is None else check_boolean("rounded", rounded)
+    target = None if to is None else labels.index(to)
+    return search_counterfactual(view, row, feasible, target, top, by=increases, rounds=rounds)
 
 
 def _check_increases(view: ModelView, by: Any) -> Doubles | None:
@@ -188,8 +193,12 @@ def search_counterfactual(
     max_programs: int = MAX_PROGRAMS,
     *,
     by: Doubles | None = None,
+    rounds: bool = False,
 ) -> Counterfactual | None:
-    """Find the counterfactual of a prepared row; ``to`` is a class index, ``max_programs`` the limit of the search."""
+    """Find the counterfactual of a prepared row; ``to`` is a class index, ``max_programs`` the limit of the search.
+
+    ``rounds`` rounds changed numbers.
+    """
     tree = require_linear_splits(view.tree, "explain.find_counterfactual")
     outputs = tree.labels()
     current = outputs[view.apply(row[None])[0]]
@@ -203,9 +212,12 @@ def search_counterfactual(
         if not search.is_exact:
             raise SearchLimitError(
                 f"explain.find_counterfactual found no such row in {2 * max_programs:,} steps: too many integers and "
-                "categories may change. Let fewer columns change with `only` or `fixed`, or use as_in_training=False."
+                "categories may change. Let fewer columns change with `actionable` or `fixed`, or use "
+                "as_in_training=False."
             )
         return None
+    if rounds:
+        nearest = round_changes(search, nearest, [column.feature for column in view.columns if column.kind == "number"])
     moved = nearest.x.astype(np.float64) - row
     sizes = moved * feasible.factor
     changes = rank_pushes(view, row, moved, sizes, top)
@@ -225,11 +237,11 @@ def _rank_changes(
     return tuple((columns[j].name, columns[j].value(row), columns[j].value(after)) for j in order)
 
 
-def select_free_columns(columns: tuple[InputColumn, ...], fixed: Any, only: Any) -> Flags:
-    """Flag the columns that may change: those of ``only``, or all, without those of ``fixed``.  (n_columns,)"""
-    free = np.full(len(columns), only is None)
-    if only is not None:
-        free[_find_columns(columns, only, "only")] = True
+def select_free_columns(columns: tuple[InputColumn, ...], fixed: Any, actionable: Any) -> Flags:
+    """Flag the columns that may change: those of ``actionable``, or all, without those of ``fixed``.  (n_columns,)"""
+    free = np.full(len(columns), actionable is None)
+    if actionable is not None:
+        free[_find_columns(columns, actionable, "actionable")] = True
     free[_find_columns(columns, fixed, "fixed")] = False
     return free
 

@@ -12,6 +12,7 @@ from crisptree.inference import CrispTree, FlatTree
 from crisptree.inspection.display import Printable, format_moments
 from crisptree.inspection.linear_splits import rank_features
 from crisptree.inspection.model_view import ModelView, view_model
+from crisptree.inspection.sentences import describe_leaf, is_readable
 from crisptree.inspection.validation import check_integer
 
 Doubles = npt.NDArray[np.float64]
@@ -94,6 +95,9 @@ class Path(Printable):
         Class probabilities of the leaf; for regression, means and then variances.
     classes : ndarray of shape (n_classes,)
         Class labels; empty for regression.
+    sentence : str
+        The leaf in one sentence, as in ``export.sentences``; empty where splits have more than three columns, and for
+        trees of more than 16 leaves.
     """
 
     steps: tuple[Step, ...]
@@ -102,6 +106,7 @@ class Path(Printable):
     predicted: Any
     probabilities: Doubles
     classes: npt.NDArray[Any]
+    sentence: str = ""
 
     def _format(self, values: Doubles, *, final: bool = False) -> str:
         """Format what a node predicts: the frequency of the predicted class, or the means; of the leaf all of it."""
@@ -123,6 +128,8 @@ class Path(Printable):
                     lines.append(f"    pushed {side} by {', '.join(named)}")
             lines.append(f"    {name}: {self._format(step.before)} -> {self._format(step.after)}")
         lines.append(f"leaf {self.leaf}: {self._format(self.probabilities, final=True)}")
+        if self.sentence:
+            lines.append(self.sentence)
         return "\n".join(lines)
 
 
@@ -168,7 +175,8 @@ def trace_path(view: ModelView, row: Singles, top: int) -> Path:
         steps.append(Step(split, score, margin, goes_right, pushes, offset, before, after))
     probabilities = tree.leaf_values(np.array([leaf]), row)[0]
     predicted = view.predict_leaf(leaf, row)
-    return Path(tuple(steps), leaf, structure.n_splits + leaf, predicted, probabilities, view.classes)
+    sentence = describe_leaf(view, leaf) if is_readable(view) else ""
+    return Path(tuple(steps), leaf, structure.n_splits + leaf, predicted, probabilities, view.classes, sentence)
 
 
 def rank_pushes(view: ModelView, row: Singles, amounts: Doubles, sizes: Doubles, top: int) -> tuple[Push, ...]:

@@ -7,12 +7,17 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from crisptree.sanitization import sanitize
 
 _ESCAPES = {ord(space): space.encode("unicode_escape").decode("ascii") for space in "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85"}
 
 MAX_PLAIN_NUMBER = 1e7
 """Larger numbers are written with an exponent."""
+
+MAX_ROUND_DIGITS = 5
+"""A number in single precision with so many significant digits is round, and written as it is."""
 
 Names = Sequence[Any] | None
 """One name per feature or class, of any type that has a text; None for the model's own."""
@@ -59,6 +64,19 @@ def format_number(value: float, digits: int = 4) -> str:
     return text.replace("-", "−")
 
 
+def format_short(value: float, digits: int = 4) -> str:
+    """Format a number of training in single precision: all digits of a round one, so many of another.
+
+    Examples
+    --------
+    >>> format_short(0.80005), format_short(2.4499998), format_short(-35.25)
+    ('0.80005', '2.45', '−35.25')
+    """
+    exact = f"{value:.{MAX_ROUND_DIGITS}g}"
+    is_round = np.float32(exact) == np.float32(value) and "e" not in exact
+    return exact.replace("-", "−") if is_round else format_number(value, digits)
+
+
 def format_terms(terms: Iterable[tuple[float, str]], digits: int = 4, *, signed: bool = False) -> list[str]:
     """Format the terms of a weighted sum; ``signed`` gives the first one its sign too, as something stands before it.
 
@@ -68,9 +86,13 @@ def format_terms(terms: Iterable[tuple[float, str]], digits: int = 4, *, signed:
     ['0.5 × age', '− 2 × income']
     """
     return [
-        f"{'− ' if weight < 0 else '+ ' if position or signed else ''}{format_number(abs(weight), digits)} × {name}"
+        f"{'− ' if weight < 0 else '+ ' if position or signed else ''}{_format_factor(abs(weight), digits)}{name}"
         for position, (weight, name) in enumerate(terms)
     ]
+
+
+def _format_factor(weight: float, digits: int) -> str:
+    return "" if weight == 1 else f"{format_short(weight, digits)} × "
 
 
 def format_moments(means: Iterable[float], spreads: Iterable[float], names: Sequence[str] = ()) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inspection.display import format_number, format_terms
+from crisptree.inspection.display import format_short, format_terms
 from crisptree.inspection.model_view import ModelView, require_linear_splits, view_model
 
 Doubles = npt.NDArray[np.float64]
@@ -40,6 +40,10 @@ def rank_features(effect: Doubles, top: int) -> npt.NDArray[np.intp]:
     return order[effect[order] != 0]
 
 
+NEGATED = {">": "<", "<": ">", "≤": "≥", "≥": "≤"}
+COMPLEMENTS = {">": "≤", "<": "≥", "≤": ">", "≥": "<"}
+
+
 class SplitRule(NamedTuple):
     """A rule; rows that satisfy it go right."""
 
@@ -50,7 +54,7 @@ class SplitRule(NamedTuple):
     """Number of nonzero terms that are not listed; the threshold is that of the whole sum."""
 
     sign: str
-    """">" or "<"."""
+    """">", "<", "≤" or "≥"."""
 
     threshold: float
 
@@ -76,7 +80,16 @@ class SplitRule(NamedTuple):
         return [*terms, more + self._comparison(max(digits, 4))]
 
     def _comparison(self, digits: int) -> str:
-        return f"{self.sign} {format_number(self.threshold, digits)}"
+        return f"{self.sign} {format_short(self.threshold, digits)}"
+
+    def negate(self) -> SplitRule:
+        """Return the same rule with all weights negated."""
+        terms = tuple((-weight, feature) for weight, feature in self.terms)
+        return SplitRule(terms, self.left_out, NEGATED[self.sign], -self.threshold + 0.0)
+
+    def complement(self) -> SplitRule:
+        """Return the rule of the other rows."""
+        return self._replace(sign=COMPLEMENTS[self.sign])
 
 
 def make_split_rule(tree: FlatTree, split: int, top: int | None = None) -> SplitRule:

@@ -21,7 +21,7 @@ from torch import Tensor
 from crisptree.baselines.cart import LeafLimits, best_thresholds, round_down
 from crisptree.learning.history import EpochCallback, StopTraining
 from crisptree.learning.loop import EpochEnd, reporting, train
-from crisptree.learning.options import GrowthLimits, Plan, WeightConstraints, begun, with_drawn_features
+from crisptree.learning.options import LBFGS, GrowthLimits, Plan, WeightConstraints, begun, with_drawn_features
 from crisptree.learning.samples import Groups, Samples, group_rows
 from crisptree.learning.sources.base import LeafGroups, SummedRows
 from crisptree.learning.stumps import (
@@ -413,13 +413,12 @@ class TrainedStumps:
     @property
     def searches_start(self) -> bool:
         """Whether stumps begin at the best of some hyperplanes: those of regressions whose weights are free."""
-        free = self.constraints is None and self.n_drawn is None and not self.kind.compete_by_feature
+        free = self.signs is None and self.n_drawn is None and not self.kind.compete_by_feature
         return free and self.samples.target.is_regression and not self.samples.is_sparse
 
-    def thinned(self, stumps: Stumps, centers: Tensor) -> Stumps:
+    def thinned(self, stumps: Stumps, centers: Tensor, constraints: WeightConstraints) -> Stumps:
         """The stumps with the weights that may stay."""
-        assert self.constraints is not None
-        splits, zeros = self.constraints.thinned(stumps.splits, centers)
+        splits, zeros = constraints.thinned(stumps.splits, centers)
         return Stumps(splits, stumps.leaves, stumps.groups, zeros=zeros, signs=self.signs)
 
     def outcome(self, stumps: Stumps) -> Outcome:
@@ -466,8 +465,11 @@ def find_batched_stumps(finders: Sequence[TrainedStumps], requests: Sequence[Req
         trained(stumps, plan, on_epoch)
         if constraints is not None and constraints.chooses:
             centers = [middle for _, middle in begins]
-            stumps = [finder.thinned(one, middle) for finder, one, middle in zip(finders, stumps, centers, strict=True)]
-            trained(stumps, plan.later_half, None)
+            n_features = finders[0].samples.n_features
+            for stage in constraints.list_stages(n_features) if plan.optimizer == LBFGS else [constraints]:
+                triples = zip(finders, stumps, centers, strict=True)
+                stumps = [finder.thinned(one, middle, stage) for finder, one, middle in triples]
+                trained(stumps, plan.later_half, None)
         return [finder.outcome(one) for finder, one in zip(finders, stumps, strict=True)]
 
     if finders[0].searches_start and finders[0].holds_on:

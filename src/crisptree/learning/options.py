@@ -67,6 +67,24 @@ class WeightConstraints:
         """Whether some weights have to go once a split is trained."""
         return self.max_features is not None or bool(self.apart)
 
+    def list_stages(self, n_features: int) -> list[WeightConstraints]:
+        """The constraints with limits that halve the number of features down to theirs.
+
+        Of correlated features the one that is needed shows only once others are gone.
+
+        Examples
+        --------
+        >>> constraints = WeightConstraints(None, torch.ones(20), 3, ())
+        >>> [stage.max_features for stage in constraints.list_stages(20)]
+        [12, 6, 3]
+        """
+        if self.max_features is None:
+            return [self]
+        limits = [self.max_features]
+        while 2 * limits[0] < n_features:
+            limits.insert(0, 2 * limits[0])
+        return [replace(self, max_features=limit) for limit in limits]
+
     def zeros(self, weight: Tensor) -> Tensor:
         """Which weights go: all but the group of most influence, then all but the largest.  (n_splits, n_features)
 

@@ -388,6 +388,7 @@ class PixelParameters(TreeParameters):
         "nu": Rule(lambda value: value is None, "None for pixels"),
         "max_shift": Rule(lambda value: is_whole(value) and value == 0, "0 for pixels, whose windows overlap"),
         **dict.fromkeys(("time_budget", "max_candidates"), Rule(lambda value: value is None, "None for pixels")),
+        "round_splits": Rule(lambda value: value is False, "False for pixels"),
     }
 
     window: int = parameter(
@@ -495,6 +496,14 @@ PAPER: dict[str, Any] = {
     "scale": "feature",
 }
 """The protocol of the paper's section 4.1."""
+
+READABLE: dict[str, Any] = {
+    "max_features_per_split": 3,
+    "max_leaf_nodes": 8,
+    "leaf_model": "constant",
+    "round_splits": True,
+}
+"""Limits of a tree that people read; docs/decisions.md has the reasons."""
 
 SHARE_RULE = Rule(
     lambda value: value is None or whole(1).holds(value) or (number(0.0, strict=True).holds(value) and value <= 1.0),

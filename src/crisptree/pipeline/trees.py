@@ -14,9 +14,9 @@ from torch import Tensor
 
 from crisptree.data.raw_rows import Scaling, SparseRows
 from crisptree.data.rows import RawRows, learn_scaling
-from crisptree.inference import CrispTree, FlatTree
+from crisptree.inference import CrispTree, FlatTree, round_splits
 from crisptree.inference.finalization import SomeTree, record_ranges
-from crisptree.learning.fitting import Fitted, device_of, fit_tree
+from crisptree.learning.fitting import Fitted, add_leaf_statistics, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, get_iteration
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
@@ -24,11 +24,11 @@ from crisptree.pipeline.monitoring import Checkpoints, display_trials, record_ep
 from crisptree.pipeline.validation import (
     RowModel,
     TrainingData,
-    are_constrained,
     check_fit,
     check_warm_start,
     draw_seed,
     holds_out,
+    requires_hyperplanes,
 )
 from crisptree.selection.candidates import Trial
 from crisptree.selection.evaluators import Evaluator, TreeEvaluator
@@ -260,7 +260,7 @@ def prepare(
 
     ``earlier`` is a tree whose scaling is kept, and ``previous`` what was selected for it.
     """
-    if parameters["split"] == "auto" and (data.only_hyperplanes or are_constrained(parameters)):
+    if parameters["split"] == "auto" and (data.only_hyperplanes or requires_hyperplanes(parameters)):
         parameters = {**parameters, "split": "oblique"}
     scale = resolve_scale(parameters, data.image_shape, is_sparse=data.is_sparse)
     task = make_scaled_task(parameters, data, validation, scale, earlier)
@@ -320,6 +320,8 @@ def fit_task(
     listeners = (parameters["verbose"], parameters["callbacks"]) if task.is_first else (0, None)
     with record_epochs(*listeners) as recorder:
         fitted = fit_tree(spec, task, start=earlier, on_epoch=recorder.record)
+    if parameters.get("round_splits"):
+        fitted = round_fitted(fitted, spec, task)
     values = resolve_postprocessing(fitted.tree, parameters, task, held_out, task.mean_weight)
 
     def records() -> tuple[list[EpochRecord], int | None]:
@@ -328,6 +330,14 @@ def fit_task(
 
     history, best_iteration = task.compute_once(records)
     return fitted._replace(tree=postprocess(fitted.tree, values), best_iteration=best_iteration), history
+
+
+def round_fitted(fitted: Fitted, spec: Spec, task: TrainingTask) -> Fitted:
+    """Round the splits of the trained tree and count its leaves anew."""
+    assert isinstance(fitted.tree, FlatTree)
+    assert isinstance(task.training.X, np.ndarray)
+    rounded = round_splits(fitted.tree, task.training.X, task.training.weight)
+    return fitted._replace(tree=add_leaf_statistics(rounded, spec, task)[0])
 
 
 def spec_of(parameters: Mapping[str, Any], task: TrainingTask, image_shape: tuple[int, ...] | None, seed: int) -> Spec:

@@ -60,6 +60,11 @@ def are_constrained(parameters: Values) -> bool:
     return any(parameters.get(name) for name in CONSTRAINTS)
 
 
+def requires_hyperplanes(parameters: Values) -> bool:
+    """Return True if constraints hold hyperplanes only; thresholds have one weight, whatever its limit."""
+    return any(parameters.get(name) for name in ("sign_cst", "interaction_cst"))
+
+
 class Capability(NamedTuple):
     """Requirements on parameters in one situation."""
 
@@ -166,6 +171,13 @@ CAPABILITIES = (
         "truncate(depth) the fitted tree.",
     ),
     Capability(
+        "rounded splits (`round_splits=True`)",
+        "round_splits={round_splits!r}",
+        lambda v: bool(v.get("round_splits")),
+        {"split": LINEAR, "image_shape": NONE},
+        "The numbers of a threshold or of a short weighted sum are rounded, which images do not have.",
+    ),
+    Capability(
         "rows that are no images",
         "rows that are no images",
         lambda v: v["is_image"] is False,
@@ -185,6 +197,7 @@ CAPABILITIES = (
             "device": values("auto", "cpu"),
             "optimizer": MINI_BATCHES,
             "categorical_features": values("auto", None),
+            "round_splits": FALSE,
         },
         "Give X.toarray() where that fits into memory, or fewer features, such as those of a TruncatedSVD.",
     ),
@@ -203,6 +216,7 @@ CAPABILITIES = (
             "max_shift": ZERO,
             "image_shape": NONE,
             "warm_start": FALSE,
+            "round_splits": FALSE,
             **dict.fromkeys(CONSTRAINTS, EMPTY),
         },
         "Its rows are never all in memory at once.",
@@ -226,6 +240,7 @@ CAPABILITIES = (
             "n_init": ONE_START,
             "leaf_model": CONSTANT,
             "max_shift": ZERO,
+            "round_splits": FALSE,
             "warm_start": FALSE,
         },
         "No process has all rows, by which thresholds, baselines and the models of leaves are found.",

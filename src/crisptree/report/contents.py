@@ -19,6 +19,7 @@ from crisptree.inspection import ModelView
 from crisptree.inspection.display import format_number
 from crisptree.inspection.linear_splits import compute_effects, make_split_rule, rank_columns
 from crisptree.inspection.model_view import is_trained_softly
+from crisptree.inspection.sentences import describe_split
 from crisptree.report.encoding import csp_hash, downsample, find_step, pack, read_resource, signed_bytes, to_json
 from crisptree.report.samples import ReportRows, collect_error_attribution, collect_samples
 
@@ -224,7 +225,7 @@ def _rules(view: ModelView) -> list[str] | None:
     if not isinstance(tree, FlatTree) or view.image_shape is not None:
         return None
     splits = range(tree.structure.n_splits)
-    return [make_split_rule(tree, split, MAX_TERMS).format(view.feature_names) for split in splits]
+    return [describe_split(view, split, MAX_TERMS, 4) for split in splits]
 
 
 def _histograms(view: ModelView, rows: ReportRows) -> dict[str, Any]:

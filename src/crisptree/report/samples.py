@@ -225,7 +225,8 @@ def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, 
         is_table = view.image_shape is None
         feasible = FeasibleSet.of(view.tree, x, columns, free=everything, costs=costs, as_in_training=is_table)
         try:
-            change = search_counterfactual(view, x, feasible, None, MAX_CHANGED_COLUMNS, PROGRAMS_PER_SAMPLE)
+            limits = (MAX_CHANGED_COLUMNS, PROGRAMS_PER_SAMPLE)
+            change = search_counterfactual(view, x, feasible, None, *limits, rounds=is_table)
         except SearchLimitError:
             continue
         if change is None:

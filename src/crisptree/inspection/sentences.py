@@ -1,0 +1,236 @@
+"""Splits and leaves in words: conditions on one column, weighted sums, and one sentence for every leaf.
+
+The condition of a split is about a column of the table wherever it can be: a range of numbers ("months ≤ 6"), levels of
+a category ("plan in {basic, pro}") or, for a weighted sum of several columns, the comparison with its threshold. The
+conditions along a path on one column are merged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from crisptree.inference import FlatTree
+from crisptree.inspection.display import format_short, sanitize_names
+from crisptree.inspection.linear_splits import make_split_rule
+from crisptree.inspection.model_view import InputColumn, ModelView, require_linear_splits
+
+FALSE, TRUE, KNOWN, MISSING = "false", "true", "known", "missing"
+
+
+@dataclass(frozen=True)
+class RangeCondition:
+    """low < x ≤ high; ``has_low`` and not ``has_high`` turn the bounds around.
+
+    Examples
+    --------
+    >>> print(RangeCondition("age", low=3.0).merge(RangeCondition("age", low=5.5)))
+    age > 5.5
+    >>> print(RangeCondition("age", low=5.0, is_whole=True).merge(RangeCondition("age", high=12.0, is_whole=True)))
+    age between 6 and 12
+    """
+
+    name: str
+    low: float = -math.inf
+    high: float = math.inf
+    has_low: bool = False
+    has_high: bool = True
+    is_whole: bool = False
+    decimals: int = 4
+
+    def merge(self, other: Self) -> Self:
+        """Return the values that satisfy both."""
+        low, has_low = max((self.low, not self.has_low), (other.low, not other.has_low))
+        high, has_high = min((self.high, self.has_high), (other.high, other.has_high))
+        return replace(self, low=low, has_low=not has_low, high=high, has_high=has_high)
+
+    def __str__(self) -> str:
+        low, high = (self._format(bound) for bound in (self.low, self.high))
+        if math.isinf(self.low):
+            return f"{self.name} {'≤' if self.has_high else '<'} {high}"
+        if math.isinf(self.high):
+            return f"{self.name} {'≥' if self.has_low else '>'} {low}"
+        if not self.is_whole:
+            return f"{self.name} between {low} and {high}"
+        low = self._format(self.low + 1)
+        return f"{self.name} = {high}" if low == high else f"{self.name} between {low} and {high}"
+
+    def _format(self, bound: float) -> str:
+        return f"{bound:.0f}".replace("-", "−") if self.is_whole else format_short(bound, self.decimals)
+
+
+@dataclass(frozen=True)
+class LevelCondition:
+    """One of some levels of a column.
+
+    Examples
+    --------
+    >>> plans = ("basic", "plus", "pro", "gold")
+    >>> print(LevelCondition("plan", plans, ("basic", "pro")))
+    plan in {basic, pro}
+    >>> print(LevelCondition("plan", plans, ("basic", "plus", "pro")))
+    plan is not gold
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    allowed: tuple[str, ...]
+    relation: str = "is"
+
+    def merge(self, other: Self) -> Self:
+        """Return the levels that satisfy both."""
+        return replace(self, allowed=tuple(level for level in self.allowed if level in other.allowed))
+
+    def __str__(self) -> str:
+        if len(self.allowed) == 1:
+            return f"{self.name} {self.relation} {self.allowed[0]}"
+        refused = [level for level in self.levels if level not in self.allowed]
+        if len(refused) == 1:
+            return f"{self.name} {self.relation} not {refused[0]}"
+        return f"{self.name} in {{{', '.join(self.allowed)}}}"
+
+
+@dataclass(frozen=True)
+class SumCondition:
+    """The comparison of a weighted sum of several columns with a threshold."""
+
+    split: int
+    text: str
+
+    def merge(self, other: Self) -> Self:
+        """Return the condition; a path visits a split once."""
+        return self
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Condition = RangeCondition | LevelCondition | SumCondition
+
+
+def describe_split(view: ModelView, split: int, terms: int | None = 3, decimals: int = 3) -> str:
+    """Describe the rows that a linear split sends right."""
+    return str(make_condition(view, split, goes_right=True, terms=terms, decimals=decimals))
+
+
+def make_condition(
+    view: ModelView, split: int, *, goes_right: bool, terms: int | None = 3, decimals: int = 3
+) -> Condition:
+    """Make the condition of one side of a linear split, with the most influential ``terms`` of a sum."""
+    tree = require_linear_splits(view.tree, "a sentence")
+    used = np.flatnonzero(tree.weight[split])
+    if terms != 0 and len(used):
+        columns = [column for column in _readable_columns(view) if set(column.all_features) & set(used.tolist())]
+        if len(columns) == 1:
+            condition = _make_level_condition(view, tree, split, columns[0], goes_right)
+            if condition is not None:
+                return condition
+        if len(used) == 1:
+            return _make_range(view, tree, split, int(used[0]), goes_right, decimals)
+    rule = make_split_rule(tree, split, terms)
+    if rule.terms and rule.terms[0][0] < 0:
+        rule = rule.negate()
+    return SumCondition(split, (rule if goes_right else rule.complement()).format(view.feature_names, decimals))
+
+
+def _readable_columns(view: ModelView) -> tuple[InputColumn, ...]:
+    """Return the columns of the table; the features alone where a caller has named these."""
+    stored = view.preprocessing
+    if stored is None:
+        return view.columns
+    if sanitize_names(stored.feature_names) == view.feature_names:
+        return view.columns
+    return tuple(InputColumn(name, "number", feature) for feature, name in enumerate(view.feature_names))
+
+
+def _make_range(
+    view: ModelView, tree: FlatTree, split: int, feature: int, goes_right: bool, decimals: int
+) -> RangeCondition:
+    """Make the condition of a threshold on one number; of whole numbers the bounds are whole too."""
+    weight, bias = float(tree.weight[split, feature]), float(tree.bias[split])
+    threshold, statistics = -bias / weight + 0.0, tree.statistics
+    is_whole = statistics.whole is not None and bool(statistics.whole[feature])
+    is_above, name = (weight > 0) == goes_right, view.feature_names[feature]
+    is_strict = goes_right
+    if is_whole:
+        bound = math.floor(threshold) if is_strict == is_above else math.ceil(threshold) - 1
+        low, high = (float(bound), math.inf) if is_above else (-math.inf, float(bound))
+        return RangeCondition(name, low, high, is_whole=True)
+    if is_above:
+        return RangeCondition(name, low=threshold, has_low=not is_strict, decimals=max(decimals, 4))
+    return RangeCondition(name, high=threshold, has_high=not is_strict, decimals=max(decimals, 4))
+
+
+def _make_level_condition(
+    view: ModelView, tree: FlatTree, split: int, column: InputColumn, goes_right: bool
+) -> LevelCondition | None:
+    """Make the condition of a split on one column of levels; None for one of numbers.
+
+    A missing value is a level. Levels that training did not have, whose indicators are all 0, are not mentioned.
+    """
+    statistics, weight = tree.statistics, tree.weight[split].astype(np.float64)
+    features, states, relation = column.all_features, np.eye(len(column.all_features)), "is"
+    lowest, highest, whole = statistics.lowest, statistics.highest, statistics.whole
+    if column.kind == "category":
+        levels = [*sanitize_names(column.categories), *([MISSING] if column.missing else [])]
+    elif column.missing and not weight[column.feature]:
+        levels, states = [KNOWN, MISSING], np.array([[0.0, 0.0], [0.0, 1.0]])
+    elif column.missing:
+        return None
+    elif column.kind == "boolean":
+        levels, states = [FALSE, TRUE], np.array([[0.0], [1.0]])
+    elif lowest is not None and highest is not None and whole is not None:
+        if not (whole[column.feature] and (lowest[column.feature], highest[column.feature]) == (0, 1)):
+            return None
+        levels, states, relation = ["0", "1"], np.array([[0.0], [1.0]]), "="
+    else:
+        return None
+    above = states @ weight[features] + float(tree.bias[split]) > 0
+    if above.all() or not above.any():
+        return None
+    allowed = tuple(level for level, right in zip(levels, above, strict=True) if right == goes_right)
+    return LevelCondition(column.name, tuple(levels), allowed, relation)
+
+
+def describe_path(view: ModelView, leaf: int, terms: int | None = 3, decimals: int = 3) -> str:
+    """Describe the rows that reach a leaf; conditions on one column are merged. Empty for a tree of one leaf."""
+    merged: dict[Any, Any] = {}
+    for split, goes_right in view.tree.structure.path(leaf):
+        condition = make_condition(view, split, goes_right=goes_right, terms=terms, decimals=decimals)
+        key = condition.split if isinstance(condition, SumCondition) else (type(condition), condition.name)
+        merged[key] = merged[key].merge(condition) if key in merged else condition
+    return " and ".join(map(str, merged.values()))
+
+
+def describe_leaf(view: ModelView, leaf: int, terms: int | None = 3, decimals: int = 3) -> str:
+    """Describe a leaf in one sentence: the rows that reach it, its prediction and the number of training rows."""
+    node = view.tree.structure.n_splits + leaf
+    conditions, rows = describe_path(view, leaf, terms, decimals), view.count_rows(node)
+    if view.is_regression:
+        predicted = view.describe_node(node)
+    else:
+        label, share = view.rank_classes(node)[0]
+        predicted = f"{label} with {share:.0%}"
+    model = view.describe_linear_leaf(node, terms, decimals)
+    predicted += f", {model}" if model else ""
+    return f"{f'if {conditions}' if conditions else 'always'}: {predicted} ({rows})"
+
+
+def describe_leaves(view: ModelView, terms: int | None = 3, decimals: int = 3) -> list[str]:
+    """Describe every leaf in one sentence, from left to right."""
+    leaves = view.tree.structure.leaves_left_to_right.tolist()
+    return [describe_leaf(view, leaf, terms, decimals) for leaf in leaves]
+
+
+def is_readable(view: ModelView, max_terms: int = 3, max_leaves: int = 16) -> bool:
+    """Return True if sentences about the leaves are short enough to read: few leaves, few columns at every split."""
+    tree = view.tree
+    if not isinstance(tree, FlatTree) or tree.structure.n_leaves > max_leaves or view.image_shape is not None:
+        return False
+    columns = np.zeros(tree.n_features, dtype=np.intp)
+    for number, column in enumerate(view.columns):
+        columns[column.all_features] = number
+    return all(len(set(columns[np.flatnonzero(weight)].tolist())) <= max_terms for weight in tree.weight)

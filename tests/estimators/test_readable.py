@@ -1,0 +1,85 @@
+"""Trees that people read: limits, rounding, and what they cost."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.model_selection import train_test_split
+from sklearn.tree import DecisionTreeClassifier
+
+import crisptree
+from crisptree import CrispTreeClassifier, CrispTreeRegressor
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    return train_test_split(*load_breast_cancer(return_X_y=True), random_state=0)
+
+
+def test_a_readable_tree_keeps_its_limits_and_beats_cart_of_as_many_leaves():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 6)) * [1, 10, 100, 1, 1, 1]
+    y = X[:, 0] + X[:, 1] / 10 > X[:, 2] / 100 * np.sign(X[:, 3])
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+    model = CrispTreeClassifier.readable(random_state=0).fit(X, y)
+    assert model.get_n_leaves() <= 8
+    assert np.count_nonzero(model.tree_.weight, axis=1).max() <= 3
+    cart = DecisionTreeClassifier(max_leaf_nodes=8, random_state=0).fit(X, y)
+    assert model.score(X_test, y_test) > cart.score(X_test, y_test) + 0.05
+
+
+def test_candidates_of_a_readable_tree_are_thresholds_and_short_sums(cancer):
+    X, _, y, _ = cancer
+    model = CrispTreeClassifier.readable(random_state=0).fit(X, y)
+    assert {trial.values["split"] for trial in model.cv_results_} == {"axis", "oblique"}
+    assert all(trial.leaves <= 8 and trial.weights <= 21 for trial in model.cv_results_)
+
+
+def test_limits_can_be_changed_and_survive_clones_and_files(cancer, tmp_path):
+    X, X_test, y, _ = cancer
+    model = clone(CrispTreeClassifier.readable(max_leaf_nodes=3, max_features_per_split=2, random_state=0)).fit(X, y)
+    assert model.get_n_leaves() <= 3
+    assert np.count_nonzero(model.tree_.weight, axis=1).max() <= 2
+    model.save(tmp_path / "model.crisp")
+    loaded = crisptree.load(tmp_path / "model.crisp")
+    assert loaded.training.round_splits
+    assert np.array_equal(loaded.predict_proba(X_test), model.predict_proba(X_test))
+
+
+def test_a_regression_tree_is_readable_too():
+    X, y = load_diabetes(return_X_y=True)
+    model = CrispTreeRegressor.readable(random_state=0).fit(X, y)
+    assert model.get_n_leaves() <= 8
+    assert model.score(X, y) > 0.4
+
+
+def test_the_cost_is_that_of_fits_on_the_same_folds(cancer):
+    X, _, y, _ = cancer
+    model = CrispTreeClassifier.readable(max_leaf_nodes=2, max_features_per_split=1, random_state=0)
+    cost = model.readability_cost(X, y, n_folds=3)
+    assert cost.leaves.tolist() == [2, 2, 2]
+    assert cost.cost == pytest.approx(cost.unrestricted_scores.mean() - cost.scores.mean())
+    assert cost.cost > 0
+    assert cost.log_losses.mean() > cost.unrestricted_log_losses.mean()
+    lines = str(cost).splitlines()
+    assert lines[0] == (
+        f"readable tree: accuracy {cost.scores.mean():.1%}, log loss {cost.log_losses.mean():.3f}, 2 leaves"
+    )
+    assert lines[2] == "(means of 3 held-out folds)"
+
+
+def test_a_verbose_fit_prints_the_cost(capsys):
+    X, y = load_diabetes(return_X_y=True)
+    CrispTreeRegressor.readable(random_state=0, verbose=1).fit(X[:150], y[:150])
+    shown = capsys.readouterr().err
+    assert "readable tree: R² " in shown
+    assert "unrestricted tree: R² " in shown
+
+
+def test_rows_that_cannot_be_rounded_are_refused():
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
+    with pytest.raises(ValueError, match="`image_shape` must be None for round_splits=True"):
+        CrispTreeClassifier(image_shape=(2, 2)).set_params(training__round_splits=True).fit(X, y)
+    with pytest.raises(ValueError, match="`round_splits` must be False for sparse rows"):
+        CrispTreeClassifier.readable().fit(sparse.csr_matrix(X), y)
