@@ -377,7 +377,7 @@ class RowEstimator(RowParameters, SelectionResults, TreeEstimator):
         data, encoded_by = split_encoded(X)
         if not is_distributed() and not are_batches(data):
             self._fit_array((data, y, sample_weight), eval_set, checkpoints, encoded_by=encoded_by)
-            if self.verbose > 0:
+            if self.verbose:
                 self._show_cost_of_limits(X, y, sample_weight)
             return self
         with self._fitting(encoded_by=encoded_by) as twin:
