@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import crisptree
+from crisptree.files import MAX_TEMPORARY_AGE
 from tests.fuzz.run import MORE_MEMORY, limit_memory
 from tests.fuzz.targets import GOLDEN
 
@@ -105,6 +106,9 @@ def main() -> None:
     path = folder / "saved" / "model.crisp"
     path.parent.mkdir()
     found: dict[str, Any] = killed(path, models, number)
+    two_days_ago = time.time() - 2 * MAX_TEMPORARY_AGE
+    for entry in path.parent.iterdir():
+        os.utime(entry, (two_days_ago, two_days_ago))
     models[0].save(path)
     found["left"] = [entry.name for entry in path.parent.iterdir()]
     found["full disk"] = failing(path, models[1], small_files_only, (OSError,))

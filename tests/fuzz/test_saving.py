@@ -16,7 +16,7 @@ def test_a_writer_that_is_killed_or_has_no_room_leaves_a_whole_file_and_nothing_
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert (found["whole"], found["damaged"]) == (KILLS, 0)
-    assert found["left"] == ["model.crisp"], "the next writer clears up"
+    assert found["left"] == ["model.crisp"], "a writer removes what was left two days before"
     assert found["full disk"]
     assert found["no memory to save"]
     assert found["no memory to load"]

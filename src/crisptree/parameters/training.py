@@ -106,28 +106,6 @@ def whole_numbers(n_values: tuple[int, ...] | None = None, *, different: bool = 
     return holds
 
 
-def split_rule(*names: str) -> Rule:
-    """Make the rule of ``split``: one of some kinds, or a function that builds modules."""
-    return Rule(
-        lambda value: callable(value) or (isinstance(value, str) and value in names),
-        ", ".join(map(repr, names)) + " or a function split(input_shape) that returns a torch.nn.Module",
-        names,
-    )
-
-
-def columns_or_encoder() -> Rule:
-    """Make the rule of ``categorical_features``."""
-
-    def holds(value: Any) -> bool:
-        if value is None or hasattr(value, "encoded"):
-            return True
-        if isinstance(value, str):
-            return value == "auto"
-        return isinstance(value, list | tuple) and all(isinstance(name, str) or is_whole(name) for name in value)
-
-    return Rule(holds, "'auto', None, a list of columns or a TableEncoder")
-
-
 DOC_WIDTH = 110
 DeclaredT = TypeVar("DeclaredT", bound="Declared")
 NEVER = object()
