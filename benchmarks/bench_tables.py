@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from importlib import metadata
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -221,8 +221,8 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
 def describe_provenance(options: argparse.Namespace) -> dict[str, Any]:
     """Return commit, processor and versions, those of the other packages that are fitted included."""
     provenance = {"commit": commit(options.results), "cpu": machine("cpu")["cpu"], "versions": versions()}
-    packages = {MODELS[name].package for name in options.models} - {None}
-    provenance["versions"] |= {str(name): metadata.version(str(name)) for name in sorted(map(str, packages))}
+    packages = sorted({MODELS[name].package or "" for name in options.models} - {""})
+    provenance["versions"] |= {name: import_module(name).__version__ for name in packages}
     return provenance
 
 

@@ -138,6 +138,8 @@ def use_classifier(folder: Path) -> None:
     target: str = model.target_name_
     losses: list[float] = [record.loss for record in model.history_]
     trials = [trial.score for trial in model.cv_results_]
+    n_candidates: int = model.n_candidates_
+    assert n_candidates == 0
     assert (classes.tolist(), shrinkage, shape, n_features) == (["no", "yes"], 0.0, None, 2)
     assert (names.tolist(), target, bool(losses), chosen, trials) == (["a", "b"], "bought", True, {}, [])
     assert model.tree_.structure.n_leaves == model.greedy_tree_.structure.n_leaves == model.get_n_leaves()
