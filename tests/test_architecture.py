@@ -25,7 +25,7 @@ ALLOWED = {
     "metrics": set(),
     "splits": set(),
     "equations": {"structure"},
-    "data": {"threads", "encoding", "targets"},
+    "data": {"threads", "encoding", "targets", "exceptions"},
     "targets": {"tensors"},
     "inference": {"structure", "targets", "data", "threads", "native", "exceptions"},
     "tree": {"structure", "splits", "equations", "targets", "inference", "data", "threads"},
