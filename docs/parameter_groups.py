@@ -20,6 +20,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Images": ("image_shape", "spatial_penalty", "max_shift"),
     "How it is trained": (
         *(
+            "effort",
             "algorithm",
             "optimizer",
             "n_init",

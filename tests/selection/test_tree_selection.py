@@ -334,7 +334,7 @@ def test_leaves_of_few_rows_are_shrunk_by_a_fixed_strength(n_rows):
     y = (X[:, 0] + X[:, 1] + 1.5 * rng.normal(size=400) > 0).astype(int)
     model = CrispTreeClassifier(random_state=0).fit(X[:n_rows], y[:n_rows])
     assert model.cv_results_ == []
-    assert model.shrinkage_ == search.UNTUNED_SHRINKAGE
+    assert model.shrinkage_ == pytest.approx(min(8, n_rows / 5))
     assert log_loss(y[60:], model.predict_proba(X[60:])) < 1.2  # 13 without shrinkage
     assert CrispTreeClassifier(random_state=0, shrinkage=0.0).fit(X[:n_rows], y[:n_rows]).shrinkage_ == 0
 

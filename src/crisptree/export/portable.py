@@ -225,7 +225,7 @@ class Portable:
     >>> X, y = np.array([[0.0], [1.0], [8.0], [9.0]]), ["low", "low", "high", "high"]
     >>> model = Portable.of(CrispTreeClassifier(max_depth=1, split="axis", random_state=0).fit(X, y))
     >>> model.n_features, model.classes, model.split, sorted(model.uses)
-    (1, ('high', 'low'), 'axis', ['axis'])
+    (1, ('high', 'low'), 'axis', ['axis', 'missing'])
     """
 
     trees: tuple[PortableTree, ...]

@@ -62,7 +62,7 @@ def sql(model: Any, *, table: str = "rows") -> str:
     >>> import numpy as np
     >>> from crisptree import CrispTreeClassifier, export
     >>> X, y = {"size": [0.0, 1.0, 8.0, 9.0, 10.0]}, ["low", "low", "high", "high", "high"]
-    >>> model = CrispTreeClassifier(max_depth=1, split="axis", random_state=0).fit(X, y)
+    >>> model = CrispTreeClassifier(max_depth=1, split="axis", shrinkage=0.0, random_state=0).fit(X, y)
     >>> print(export.sql(model, table="boxes"), end="")  # doctest: +ELLIPSIS
     -- A crisp decision tree, 1 feature, 2 classes, by crisptree.
     WITH crisptree_answers (crisptree_leaf, "prediction", "probability of high", "probability of low") AS (

@@ -150,7 +150,7 @@ def path(model: Any, x: Any, *, top: int = 5) -> Path:
     >>> import numpy as np
     >>> from crisptree import CrispTreeClassifier, explain
     >>> X, y = np.array([[0.0, 5.0], [1.0, 5.0], [8.0, 5.0], [9.0, 5.0]]), ["low", "low", "high", "high"]
-    >>> model = CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y)
+    >>> model = CrispTreeClassifier(max_depth=1, shrinkage=0.0, random_state=0).fit(X, y)
     >>> path = explain.path(model, [8.5, 5.0])
     >>> str(path.predicted), len(path.steps), [push.name for push in path.steps[0].pushes]
     ('high', 1, ['x0'])

@@ -125,7 +125,7 @@ class ModelView:
         """Columns that the model was trained on, by their names in the table; the features without a preprocessing."""
         if self.preprocessing is None:
             names = resolve_feature_names(self.estimator, None, self.transformers)
-            get_means = None if self.transformers else self.estimator.input_schema.means
+            get_means = self.estimator.input_schema.means
             means = [None] * len(names) if get_means is None else get_means().tolist()
             return tuple(
                 InputColumn(name, "number", feature, fill=mean)

@@ -14,6 +14,7 @@ from crisptree.parameters.training import (
     EstimatorParameters,
     Rule,
     TrainingOptions,
+    columns_or_encoder,
     declare_parameters,
     is_whole,
     number,
@@ -21,34 +22,12 @@ from crisptree.parameters.training import (
     parameter,
     redeclare,
     rows_or_fraction,
+    split_rule,
     true_or_false,
     whole,
     whole_numbers,
     word_or,
 )
-
-
-def split_rule(*names: str) -> Rule:
-    """Make the rule of ``split``: one of some kinds, or a function that builds modules."""
-    return Rule(
-        lambda value: callable(value) or (isinstance(value, str) and value in names),
-        ", ".join(map(repr, names)) + " or a function split(input_shape) that returns a torch.nn.Module",
-        names,
-    )
-
-
-def columns_or_encoder() -> Rule:
-    """Make the rule of ``categorical_features``."""
-
-    def holds(value: Any) -> bool:
-        if value is None or hasattr(value, "encoded"):
-            return True
-        if isinstance(value, str):
-            return value == "auto"
-        return isinstance(value, list | tuple) and all(isinstance(name, str) or is_whole(name) for name in value)
-
-    return Rule(holds, "'auto', None, a list of columns or a TableEncoder")
-
 
 CLASSIFICATION_SCORINGS = ("accuracy", "balanced_accuracy", "neg_brier_score", "neg_log_loss")
 REGRESSION_SCORINGS = ("r2", "neg_mean_squared_error", "neg_mean_absolute_error")

@@ -106,6 +106,28 @@ def whole_numbers(n_values: tuple[int, ...] | None = None, *, different: bool = 
     return holds
 
 
+def split_rule(*names: str) -> Rule:
+    """Make the rule of ``split``: one of some kinds, or a function that builds modules."""
+    return Rule(
+        lambda value: callable(value) or (isinstance(value, str) and value in names),
+        ", ".join(map(repr, names)) + " or a function split(input_shape) that returns a torch.nn.Module",
+        names,
+    )
+
+
+def columns_or_encoder() -> Rule:
+    """Make the rule of ``categorical_features``."""
+
+    def holds(value: Any) -> bool:
+        if value is None or hasattr(value, "encoded"):
+            return True
+        if isinstance(value, str):
+            return value == "auto"
+        return isinstance(value, list | tuple) and all(isinstance(name, str) or is_whole(name) for name in value)
+
+    return Rule(holds, "'auto', None, a list of columns or a TableEncoder")
+
+
 DOC_WIDTH = 110
 DeclaredT = TypeVar("DeclaredT", bound="Declared")
 NEVER = object()
@@ -297,10 +319,8 @@ class TrainingOptions(Declared):
     effort: str = parameter(
         default="default",
         kind='{"fast", "default", "thorough"}',
-        doc="""How much work goes into parameters that are "auto" and into random starts. "fast" compares no
-        candidates, takes fixed values instead, and trains one start. "thorough" compares candidates in twice
-        as many folds, trained as long as the final tree and from two starts, and trains twice as many
-        starts.""",
+        doc="""Work for parameters that are "auto" and for random starts. "fast" compares no candidates and trains
+        one start. "thorough" compares candidates in twice as many folds and trains twice as many starts.""",
         rule=one_of("fast", "default", "thorough"),
         flag="--effort",
         before="default",
@@ -308,11 +328,9 @@ class TrainingOptions(Declared):
     grow: str = parameter(
         default="greedy",
         kind='{"greedy", "balanced", "cart", "axis_aligned", "random", "oc1", "co2"}',
-        doc="""How the structure is found: learned greedily, or a random complete tree of ``max_depth``; or
-        thresholds by scikit-learn's CART, which model selection tries; or by a baseline that grows
-        hyperplanes: CART's splits, the best of random directions, OC1's coordinate
-        descent, CO2's bound of the hard loss (classification only). With ``split="axis"`` CART's splits
-        keep their features while finetuning trains them jointly.""",
+        doc="""How the structure is found: learned greedily; a random complete tree of ``max_depth``; thresholds by
+        scikit-learn's CART; or a baseline of hyperplanes: CART's splits, the best of random directions, OC1,
+        or CO2 (classification). With ``split="axis"`` CART's splits keep their features in finetuning.""",
         rule=one_of("greedy", "balanced", CART, *BASELINES),
     )
     optimizer: str = parameter(
@@ -449,9 +467,8 @@ class TrainingOptions(Declared):
     round_splits: bool = parameter(
         default=False,
         kind="bool",
-        doc="""Round the trained splits of a single tree in raw units: of each split the smallest weight becomes
-        1, the others get the fewest digits, and the threshold is the roundest number by which 99.8 % of
-        its rows stay on their sides. Leaves are counted afterwards. Needs rows in memory.""",
+        doc="""Round the splits of a single tree in raw units: the smallest weight of each becomes 1, the others and
+        the threshold get the fewest digits by which 99.8 % of its rows stay on their sides.""",
         rule=true_or_false(),
         before=False,
     )
@@ -545,10 +562,8 @@ class TrainingOptions(Declared):
     )
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(
-            f"TrainingOptions cannot be changed; use options.replace({name}=...), or "
-            f"estimator.set_params(training__{name}=...)."
-        )
+        remedy = f"use options.replace({name}=...), or estimator.set_params(training__{name}=...)."
+        raise AttributeError(f"TrainingOptions cannot be changed; {remedy}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return all options by name."""
@@ -564,9 +579,8 @@ class TrainingOptions(Declared):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        changed = (
-            f"{name}={value!r}" for name, value in self.get_params().items() if not self._is_default(name, value)
-        )
+        values = self.get_params()
+        changed = (f"{name}={value!r}" for name, value in values.items() if not self._is_default(name, value))
         return f"TrainingOptions({', '.join(changed)})"
 
     def _is_default(self, name: str, value: Any) -> bool:
@@ -679,13 +693,7 @@ def sets_adam_options(values: Mapping[str, Any]) -> bool:
 
 
 def nest_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Move training options among some parameters into one ``training``.
-
-    Examples
-    --------
-    >>> nest_parameters({"max_depth": 2, "epochs": 5})
-    {'max_depth': 2, 'training': TrainingOptions(epochs=5)}
-    """
+    """Move training options among some parameters into one ``training``."""
     own = {name: value for name, value in values.items() if name not in TrainingOptions.PARAMETERS}
     changes = {name: value for name, value in values.items() if name in TrainingOptions.PARAMETERS}
     options = (own.get("training") or TrainingOptions()).replace(**changes)

@@ -43,8 +43,9 @@ MIN_ROWS_FOR_SHORT_TRIALS = {"classes": 300, "gaussians": 1500}
 """On fewer rows trials train as long as the final fit: a matter of seconds, and few updates tell little. Longer
 training can empty leaves of a regression tree, so short trials overestimate it."""
 
-UNTUNED_SHRINKAGE = 8.0
-"""Shrinkage in rows where nothing is selected: without it leaves of few rows predict probabilities of 0 and 1."""
+UNTUNED_SHRINKAGE, UNTUNED_SHARE = 8.0, 0.2
+"""Shrinkage in rows where nothing is selected, and its largest share of all rows: without it leaves of few rows predict
+probabilities of 0 and 1. A share of the rows is the same for weighted and for repeated rows."""
 
 ALWAYS_FREE = ("max_depth", "min_samples_leaf", "finetune_epochs")
 """Parameters that candidates may set although a number is given, as an upper bound or for thresholds."""
@@ -118,7 +119,7 @@ def resolve(
     limited = resolve_depth(parameters, problem.target.name)
     is_untuned = is_fast or problem.n_rows < MIN_ROWS
     if is_untuned and not selected and is_auto(parameters, "shrinkage"):
-        limited["shrinkage"] = UNTUNED_SHRINKAGE * problem.mean_weight
+        limited["shrinkage"] = min(UNTUNED_SHRINKAGE, UNTUNED_SHARE * problem.n_rows) * problem.mean_weight
     resolved = apply_selected(limited, selected, image_shape, is_sparse=problem.is_sparse)
     return Resolution(resolved, selected, trials)
 
