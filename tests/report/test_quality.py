@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from crisptree import explain
+from crisptree import explain, export
 from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inspection import view_model
 from crisptree.inspection.linear_splits import rank_columns
@@ -107,6 +107,15 @@ def test_the_index_of_a_frame_is_an_id_unless_it_only_counts(page):
     shuffled = frame.sample(frac=1, random_state=0)
     data = page(model, shuffled, y[shuffled.index])[1]["samples"]
     assert data["ids"] == [str(shuffled.index[row]) for row in unpacked(data["row"])]
+
+
+def test_leaves_of_small_trees_have_a_sentence_each(page):
+    model, X, y = fitted(split="axis", max_depth=2)
+    sentences = page(model, X, y, feature_names=list("abcdef"))[1]["sentences"]
+    assert len(sentences) == model.get_n_leaves()
+    assert sorted(sentences) == sorted(export.sentences(model, list("abcdef")).splitlines())
+    model, X, y = fitted(split="oblique", max_depth=2)
+    assert page(model, X, y)[1]["sentences"] is None
 
 
 def test_every_split_is_a_rule_that_predict_agrees_with(page):

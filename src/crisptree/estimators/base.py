@@ -598,12 +598,7 @@ class RowEstimator(RowParameters, SelectionResults, TreeEstimator):
         >>> import numpy as np
         >>> from crisptree import CrispTreeClassifier
         >>> X = np.random.default_rng(0).normal(size=(600, 20))
-<<<<<<< HEAD
         >>> model = CrispTreeClassifier(max_depth=2, leaf_model="constant", random_state=0).fit(X, X[:, 3] > X[:, 7])
-=======
-        >>> model = CrispTreeClassifier(max_depth=2, leaf_model="constant", random_state=0)
-        >>> model = model.fit(X, X[:, 3] > X[:, 7])
->>>>>>> slima2
         >>> small = model.simplify(X, X[:, 3] > X[:, 7], max_terms=2)
         >>> sorted(np.flatnonzero(small.feature_importances_).tolist())
         [3, 7]

@@ -133,15 +133,9 @@ def dot(
     >>> import numpy as np
     >>> from crisptree import CrispTreeClassifier, export
     >>> X, y = np.array([[0.0], [1.0], [8.0], [9.0]]), ["low", "low", "high", "high"]
-<<<<<<< HEAD
     >>> model = CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y)
     >>> print(export.dot(model).splitlines()[0])
     digraph tree {
-=======
-    >>> model = CrispTreeClassifier(max_depth=1, shrinkage=0.0, random_state=0).fit(X, y)
-    >>> print(export.dot(model).splitlines()[-3])
-        n2 [label="leaf 1, 2 rows\nhigh (100.0%)", style="rounded"];
->>>>>>> slima2
     """
     lines = ["digraph tree {", '    graph [ordering="out"];', '    node [shape="box", fontname="sans-serif"];']
     for rule in iterate_rules(model, "export.dot", feature_names, terms, max_depth, decimals):

@@ -18,8 +18,12 @@ from crisptree.inference.flat_tree import visit_splits
 from crisptree.inspection import ModelView
 from crisptree.inspection.display import format_number
 from crisptree.inspection.linear_splits import compute_effects, make_split_rule, rank_columns
+<<<<<<< HEAD
 from crisptree.inspection.model_view import is_trained_softly
 from crisptree.inspection.sentences import describe_split
+=======
+from crisptree.inspection.sentences import describe_leaf, describe_split, is_readable
+>>>>>>> slimb2
 from crisptree.report.encoding import csp_hash, downsample, find_step, pack, read_resource, signed_bytes, to_json
 from crisptree.report.samples import ReportRows, collect_error_attribution, collect_samples
 
@@ -112,6 +116,7 @@ def collect(view: ModelView, rows: ReportRows | None, max_samples: int, target: 
         "error_attribution": collect_error_attribution(view, rows) if rows and classified else None,
         "target": target,
         "rules": _rules(view),
+        "sentences": _sentences(view),
         **collect_quality(view, rows),
         "residuals": collect_residuals(view, rows) if rows and labelled and view.is_regression else None,
     }
@@ -226,6 +231,11 @@ def _rules(view: ModelView) -> list[str] | None:
         return None
     splits = range(tree.structure.n_splits)
     return [describe_split(view, split, MAX_TERMS, 4) for split in splits]
+
+
+def _sentences(view: ModelView) -> list[str] | None:
+    """Describe every leaf in one sentence; None where these would be long."""
+    return [describe_leaf(view, leaf) for leaf in range(view.tree.structure.n_leaves)] if is_readable(view) else None
 
 
 def _histograms(view: ModelView, rows: ReportRows) -> dict[str, Any]:

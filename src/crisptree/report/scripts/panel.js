@@ -194,6 +194,7 @@ function leafPanel(node, listener) {
   const path = pathTo(node).slice(0, -1);
   return [
     headOf(`Depth ${DEPTH[node]}`, `Leaf ${leaf}`, make("p", {}, "Predicts ", predicted)),
+    DATA.sentences ? part("In one sentence", make("p", { class: "rule" }, DATA.sentences[leaf])) : null,
     DATA.regression ? null : outputsOf(node),
     part("Rows", countsTable([["here", node]], listener)),
     part(
