@@ -18,12 +18,8 @@ from crisptree.inference.flat_tree import visit_splits
 from crisptree.inspection import ModelView
 from crisptree.inspection.display import format_number
 from crisptree.inspection.linear_splits import compute_effects, make_split_rule, rank_columns
-<<<<<<< HEAD
 from crisptree.inspection.model_view import is_trained_softly
-from crisptree.inspection.sentences import describe_split
-=======
 from crisptree.inspection.sentences import describe_leaf, describe_split, is_readable
->>>>>>> slimb2
 from crisptree.report.encoding import csp_hash, downsample, find_step, pack, read_resource, signed_bytes, to_json
 from crisptree.report.samples import ReportRows, collect_error_attribution, collect_samples
 
