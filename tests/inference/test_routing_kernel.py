@@ -322,10 +322,9 @@ def test_both_lanes_give_the_same_leaves(model):
     assert np.array_equal(model.apply(X), model.apply(X.tolist()))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_both_lanes_give_the_same_error(model, value):
+def test_both_lanes_give_the_same_error(model):
     X, _ = clouds(100)
-    X[5, 1] = value
+    X[5, 1] = np.inf
     messages = []
     for rows in (X, X.tolist()):
         with pytest.raises(ValueError, match="column 'x1' must hold finite numbers; row 5") as caught:
