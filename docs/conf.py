@@ -38,6 +38,11 @@ exclude_patterns = [
     "auto_examples/*.py.md5",
 ]
 nitpicky = True
+# Types of class attributes that have no page of their own.
+nitpick_ignore = [
+    ("py:class", f"crisptree.targets.{name}")
+    for name in ("classification.ClassEncoding", "regression.RegressionEncoding")
+]
 
 # The pages are written for the repository's browser as well: plain Markdown, links between files, headings as anchors.
 myst_enable_extensions = ["colon_fence"]
