@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks.bench_small import fit_and_score, make_tree
+from benchmarks.bench_tables import fit_and_score
 from benchmarks.real_tables import CLASSIFICATION, Table, find_source, read_tables, split_rows
+from benchmarks.table_models import make_tree
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler

@@ -283,8 +283,8 @@ def test_how_numbers_are_written_and_which_column_names_rows_is_kept_with_the_mo
     wrong = run("predict", tmp_path / "m.crisp", plain)
     assert wrong.exit_code == 1
     assert "must hold numbers, as in training; row 1 has '1100.5'" in " ".join(wrong.text.split())
-    told = done("predict", tmp_path / "m.crisp", plain, "--decimal", ".")
-    assert "the training table was written with --decimal ',' --thousands '.'" in " ".join(told.stderr.split())
+    result = done("predict", tmp_path / "m.crisp", plain, "--decimal", ".")
+    assert "the training table was written with --decimal ',' --thousands '.'" in " ".join(result.stderr.split())
 
 
 def test_a_model_of_the_command_line_reads_the_numbers_of_its_table_in_python(tmp_path):

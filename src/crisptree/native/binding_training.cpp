@@ -763,7 +763,7 @@ void descend_lines(Array<const float, 2> columns, Numbers<1> y, Doubles weight, 
 
 NB_MODULE(_training, m) {
   nb::set_leak_warnings(false);
-  m.doc() = "Optimiser steps on linear splits; see crisptree.learning.backends.native_steps.";
+  m.doc() = "Optimiser steps on linear splits; see crisptree.learning.engines.native_engine.";
 #if defined(__VERSION__)
   m.attr("compiler") = __VERSION__;  // the last bits of training are the compiler's choice too
 #else

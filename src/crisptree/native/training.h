@@ -1,5 +1,5 @@
 // One optimiser step on linear splits, fused: scores, responsibilities, residuals, gradients, Adam.
-// The definition is learning/backends/torch_steps.py with torch; everything here is held to it by tests.
+// The definition is learning/engines/torch_engine.py with torch; everything here is held to it by tests.
 #pragma once
 
 #include <cmath>
