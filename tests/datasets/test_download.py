@@ -128,7 +128,7 @@ def test_another_file_of_that_name_is_kept_until_told_to_replace_it(published_fi
     ("changes", "message"),
     [
         ({"checksum": Checksum("sha256", "0" * 64)}, "must have sha256 0000"),
-        ({"checksum": Checksum("md5", "0" * 32, confirmed=False)}, "`unverified=True` keeps such a file"),
+        ({"checksum": Checksum("md5", "0" * 32)}, "`unverified=True` keeps such a file"),
         ({"size": 7}, "offers 256,000 bytes; the published file has 7"),
         ({"checksum": None}, "checksum of rows.bin is not known"),
     ],
@@ -145,7 +145,7 @@ def test_a_confirmed_checksum_holds_even_when_unverified_files_are_welcome(publi
         fetch(changed(published_file, checksum=Checksum("sha256", "0" * 64)), tmp_path, unverified=True)
 
 
-@pytest.mark.parametrize("checksum", [None, Checksum("md5", "0" * 32, confirmed=False)], ids=["unknown", "doubtful"])
+@pytest.mark.parametrize("checksum", [None, Checksum("md5", "0" * 32)], ids=["unknown", "doubtful"])
 def test_an_unverified_file_is_kept_on_demand_and_says_so(published_file, tmp_path, checksum):
     receipt = fetch(changed(published_file, checksum=checksum), tmp_path, unverified=True)
     assert not receipt.verified
@@ -167,7 +167,7 @@ def test_nothing_is_unpacked_before_its_checksum_is_known(site, tmp_path, monkey
 
 
 def test_an_md5_is_a_hint_and_verifies_nothing(published_file, tmp_path):
-    md5 = Checksum("md5", hashlib.md5(DATA).hexdigest(), confirmed=False)
+    md5 = Checksum("md5", hashlib.md5(DATA).hexdigest())
     receipt = fetch(changed(published_file, checksum=md5), tmp_path)
     assert not receipt.verified
     assert receipt.proof == "md5"

@@ -29,11 +29,15 @@ class DataFormatError(ValueError):
 
 @dataclass(frozen=True)
 class Checksum:
-    """A digest, and whether more than one listing confirms it; an MD5, which can be forged, never is."""
+    """The digest of a file."""
 
     algorithm: str
     digest: str
-    confirmed: bool = True
+
+    @property
+    def confirmed(self) -> bool:
+        """Return True for SHA-256; the MD5 digests come from one listing, and can be forged."""
+        return self.algorithm == "sha256"
 
     def __str__(self) -> str:
         return f"{self.algorithm} {self.digest}" + ("" if self.confirmed else " (from one listing, a hint only)")
@@ -83,16 +87,11 @@ class Publication:
     class_counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-def _parse_checksum(facts: dict[str, Any]) -> Checksum | None:
-    if "sha256" in facts:
-        return Checksum("sha256", facts["sha256"])
-    return Checksum("md5", facts["md5"], confirmed=False) if "md5" in facts else None
-
-
 def _parse_file(name: str, folder: str, facts: dict[str, Any]) -> PublishedFile:
+    checksum = next((Checksum(kind, facts[kind]) for kind in ("sha256", "md5") if kind in facts), None)
     inside = facts.get("content")
     content = Content(inside["member"], inside["size"], Checksum("sha256", inside["sha256"])) if inside else None
-    return PublishedFile(name, f"{folder}/{name}", facts.get("size"), _parse_checksum(facts), content)
+    return PublishedFile(name, f"{folder}/{name}", facts.get("size"), checksum, content)
 
 
 def _parse_publication(name: str, title: str, page: str, rows: dict[str, int], **more: Any) -> Publication:
@@ -129,13 +128,7 @@ def get_cache_folder() -> Path:
 
 
 def get_homes(data_home: StrPath | None = None) -> list[Path]:
-    """Return the folders of data in search order: ``data_home`` alone if given, else $CRISPTREE_DATA, the cache.
-
-    Examples
-    --------
-    >>> [home.name for home in get_homes("my/data")]
-    ['data']
-    """
+    """Return the folders of data in search order: ``data_home`` alone if given, else $CRISPTREE_DATA, the cache."""
     if data_home is not None:
         return [Path(data_home).expanduser()]
     variable = os.environ.get(VARIABLE)

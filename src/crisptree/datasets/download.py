@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from crisptree import limits
-from crisptree.datasets.catalog import Checksum, PublishedFile
+from crisptree.datasets.catalog import PublishedFile
 from crisptree.files import atomic_write, checked_size
 from crisptree.sanitization import sanitize
 
@@ -35,7 +35,7 @@ class DownloadError(Exception):
 
 @dataclass(frozen=True)
 class Receipt:
-    """A downloaded or existing file. Its ``proof`` is "sha256", "md5" where only a hint agrees, or "none"."""
+    """A downloaded or existing file, whose checksum of the algorithm ``proof`` agrees; "none" if none does."""
 
     path: Path
     sha256: str
@@ -57,17 +57,17 @@ def fetch(
     replace: bool = False,
     on_bytes: OnBytes = lambda done, total: None,
 ) -> Receipt:
-    """Download one file into ``folder``, which is created if need be; ``on_bytes`` reports progress.
+    """Download one file into ``folder``, which is created if need be; no partial file is left behind.
 
     ``url`` is another address than the publisher's, whose checksum still holds. ``unverified`` keeps a file whose
-    checksum is not known, or differs from an MD5, which is but a hint; an archive of known content is kept, for that
-    content is checked when it is read. ``replace`` downloads even if the file exists. A DownloadError says what to do,
-    and no partial file is left behind, not even by an interrupt.
+    checksum is unknown, or differs from an MD5. The content of an archive is verified when it is read. ``replace``
+    downloads even if the file exists.
     """
     path = folder / file.name
     if path.exists() and not replace:
         try:
-            return _make_receipt(file, path, path, unverified, fresh=False)
+            proof = _verify(file, path, unverified)
+            return Receipt(path, compute_digest(path, "sha256"), proof, fresh=False)
         except DownloadError as error:
             raise DownloadError(f"{path} is there already, but {error} Say `replace=True` to fetch it again.") from None
     if file.checksum is None and file.content is None and not unverified:
@@ -80,15 +80,10 @@ def fetch(
         with atomic_write(path) as part:
             with part.open("wb") as target:
                 _download(Sink(file, url or file.url, target, on_bytes), folder)
-            return _make_receipt(file, path, part, unverified, fresh=True)
+            proof = _verify(file, part, unverified)
+            return Receipt(path, compute_digest(part, "sha256"), proof, fresh=True)
     except OSError as error:
         raise DownloadError(f"cannot write {path}: {error.strerror or error}.") from error
-
-
-def _make_receipt(file: PublishedFile, path: Path, here: Path, unverified: bool, *, fresh: bool) -> Receipt:
-    """Verify a file that is ``here`` now and will be ``path``."""
-    proof = _verify(file, here, unverified)
-    return Receipt(path, compute_digest(here, "sha256"), proof, fresh)
 
 
 def compute_digest(path: Path, algorithm: str) -> str:
@@ -192,11 +187,9 @@ def _verify(file: PublishedFile, path: Path, unverified: bool) -> str:
     actual = compute_digest(path, file.checksum.algorithm)
     if actual == file.checksum.digest:
         return file.checksum.algorithm
-    if file.checksum.confirmed or not unverified:
-        raise _mismatch(file.name, file.checksum, actual)
-    return "none"
-
-
-def _mismatch(name: str, expected: Checksum, actual: str) -> DownloadError:
-    doubt = "" if expected.confirmed else " As that checksum was never confirmed, `unverified=True` keeps such a file."
-    return DownloadError(f"{name} must have {expected}; it has {actual}.{doubt}")
+    if unverified and not file.checksum.confirmed:
+        return "none"
+    remedy = " As that checksum was never confirmed, `unverified=True` keeps such a file."
+    raise DownloadError(
+        f"{file.name} must have {file.checksum}; it has {actual}.{'' if file.checksum.confirmed else remedy}"
+    )

@@ -35,18 +35,9 @@ LABEL_MODES = ("1", "L", "P", "I", "I;16", "I;16B")
 
 
 def read_bytes(path: Path, member: str | None = None) -> bytes:
-    """Read a file and decompress it.
+    """Read a file and decompress it by its ending: .gz, .bz2, .xz, .Z or .zip.
 
-    It may end in .gz, .bz2, .xz, .Z or .zip. ``member`` names a file of a .zip; its folder does not matter, and it may
-    itself be compressed.
-
-    Examples
-    --------
-    >>> import gzip, tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "rows.txt.gz"
-    >>> _ = path.write_bytes(gzip.compress(b"1 2 3"))
-    >>> read_bytes(path)
-    b'1 2 3'
+    ``member`` names a file of a .zip; its folder does not matter, and it may itself be compressed.
     """
     ending = path.suffix
     with reading(path, DataFormatError, f"{ending} file", DOWNLOAD_AGAIN):
@@ -72,16 +63,7 @@ def _from_zip(data: bytes, member: str | None, path: Path) -> bytes:
 
 
 def read_compact(path: Path, *names: str) -> list[npt.NDArray[Any]]:
-    """Read the compact form of a data set: arrays of an ``.npz`` by name, in this order.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "rows.npz"
-    >>> np.savez_compressed(path, X=np.zeros((2, 3)), y=np.arange(2))
-    >>> [array.shape for array in read_compact(path, "X", "y")]
-    [(2, 3), (2,)]
-    """
+    """Read the compact form of a data set: arrays of an ``.npz`` by name, in this order."""
     with reading(path, DataFormatError, ".npz file"):
         arrays = read_npz(path)
         if not set(names) <= set(arrays):
@@ -173,7 +155,6 @@ def write_tif(path: Path, array: npt.NDArray[Any]) -> None:
 
 
 def _import_pillow() -> ModuleType:
-    """Import Pillow, or say how to install it."""
     try:
         from PIL import Image
     except ModuleNotFoundError as error:

@@ -51,9 +51,6 @@ UNSUPPORTED_ENCODINGS = {"idna", "punycode", "unicode_escape", "raw_unicode_esca
 DENSE_VALUES_PER_BATCH, MIN_DENSE_ROWS = 2**20, 64
 """How much of a matrix becomes columns at a time; each takes hundreds of bytes beside its values."""
 
-MAX_UTF8_BYTES = 4
-"""Bytes of a character in UTF-8."""
-
 INVALID_TEXT = re.compile(".{0,12}[\udc80-\udcff\ufffd].{0,12}")
 """What cannot be decoded, and the characters around it."""
 
@@ -224,8 +221,8 @@ class DelimitedFile(TableFile):
         self.path, self.delimiter = path, delimiter
         self.encoding = None if encoding is None else resolve_encoding(encoding)
         try:
-            with self.opened() as file:
-                names = _read_header(file, path, delimiter)
+            with self.opened() as file, io.TextIOWrapper(file, self.encoding or "utf-8-sig", newline="") as text:
+                names = _read_header(text, path, delimiter)
         except UnicodeError as error:
             raise TableError(f"{path} {self._explain_encoding()}") from error
         others = [other for other in ";,\t|" if other in names[0]]
@@ -239,14 +236,11 @@ class DelimitedFile(TableFile):
         super().__init__(path, names)
 
     @contextmanager
-    def opened(self, *, transcode: bool = True) -> Iterator[Any]:
-        """Open the text as decompressed bytes, by default in UTF-8."""
+    def opened(self) -> Iterator[Any]:
+        """Open the text as decompressed bytes."""
         try:
             with self.path.open("rb") as self.raw:
-                text = _decompress(self.path, self.raw)
-                if transcode and self.encoding is not None:
-                    text = io.BufferedReader(Utf8Stream(text, self.encoding), CHUNK_BYTES)
-                yield text
+                yield _decompress(self.path, self.raw)
         finally:
             self.raw = None
 
@@ -257,7 +251,7 @@ class DelimitedFile(TableFile):
         import pyarrow as pa
         import pyarrow.csv as arrow_csv
 
-        read = arrow_csv.ReadOptions(block_size=self.block_bytes, use_threads=False)
+        read = arrow_csv.ReadOptions(block_size=self.block_bytes, use_threads=False, encoding=self.encoding or "utf8")
         several = len(self.names) > 1  # in a table of one column an empty line is a missing value, not nothing
         parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=several)
         as_text = dict.fromkeys(columns, pa.string())
@@ -273,10 +267,9 @@ class DelimitedFile(TableFile):
     def _explain_encoding(self) -> str:
         """Name the first line that is not text in the encoding; Arrow names none."""
         encoding, n_lines = self.encoding or "utf-8", 1
-        with self.opened(transcode=False) as file:
-            text = io.TextIOWrapper(
-                file, encoding, errors="replace" if self.encoding else "surrogateescape", newline="\n"
-            )
+        errors = "replace" if self.encoding else "surrogateescape"
+        with self.opened() as file:
+            text = io.TextIOWrapper(file, encoding, errors=errors, newline="\n")
             while line := text.readline(CSV_BLOCK_BYTES):
                 if bad := INVALID_TEXT.search(line):
                     break
@@ -292,25 +285,22 @@ class DelimitedFile(TableFile):
         )
 
 
-def _read_header(file: Any, path: Path, delimiter: str) -> list[str]:
+def _read_header(text: io.TextIOWrapper, path: Path, delimiter: str) -> list[str]:
     """Read the names in the first line. Arrow would read far ahead for them."""
     try:
-        return next(line for line in csv.reader(_read_lines(file), delimiter=delimiter) if line)
+        return next(line for line in csv.reader(_read_lines(text), delimiter=delimiter) if line)
     except StopIteration:
         raise TableError(f"{path} is empty; the first line of a table must name its columns.") from None
     except csv.Error as error:
         raise TableError(f"{path} cannot be read as a table: {error}.") from error
 
 
-def _read_lines(file: Any) -> Iterator[str]:
-    """Iterate over the lines of a file, none of them longer than the limit."""
+def _read_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    """Iterate over the lines of a text, none of them longer than the limit."""
     current = limits.current()
-    prefix = codecs.BOM_UTF8
-    while line := file.readline(current.line_bytes + 1):
-        for part in line.removeprefix(prefix).splitlines(keepends=True):  # which may end in a carriage return alone
-            current.check("line_bytes", len(part), f"begins with a line of more than {current.line_bytes:,} bytes")
-            yield part.decode("utf-8")
-        prefix = b""
+    while line := text.readline(current.line_bytes + 1):
+        current.check("line_bytes", len(line), f"begins with a line of more than {current.line_bytes:,} bytes")
+        yield line
 
 
 def _explain_csv_error(message: str) -> str:
@@ -320,13 +310,7 @@ def _explain_csv_error(message: str) -> str:
 
 
 def resolve_encoding(name: str) -> str:
-    """Return the name by which Python knows a text encoding, if tables are written in it.
-
-    Examples
-    --------
-    >>> resolve_encoding("Windows-1252")
-    'cp1252'
-    """
+    """Return the name by which Python knows a text encoding, if tables are written in it."""
     try:
         "a".encode(name)  # refuses what is no encoding of text, such as zip
         codec = codecs.lookup(name)
@@ -338,21 +322,6 @@ def resolve_encoding(name: str) -> str:
             f"{name!r}."
         )
     return codec.name
-
-
-class Utf8Stream(io.RawIOBase):
-    """Transcode a stream of bytes in some encoding to UTF-8."""
-
-    def __init__(self, stream: Any, encoding: str) -> None:
-        self.text = io.TextIOWrapper(stream, encoding, newline="")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.text.read(max(1, len(buffer) // MAX_UTF8_BYTES)).encode()
-        buffer[: len(data)] = data
-        return len(data)
 
 
 class ParquetFile(TableFile):
