@@ -1,9 +1,8 @@
 """Forests: accuracy compared with a random forest and boosting, times of training and prediction, effect of options.
 
-CRISPTREE_DATA=/folder python benchmarks/bench_forest.py accuracy --out FOLDER --sets large --device cuda
-CRISPTREE_DATA=/folder python benchmarks/bench_forest.py accuracy --out FOLDER --sets small --jobs 2
-CRISPTREE_DATA=/folder python benchmarks/bench_forest.py speed --out FOLDER --sets large
-CRISPTREE_DATA=/folder python benchmarks/bench_forest.py tune --out FOLDER --sets large --device cuda
+CRISPTREE_DATA=/folder python benchmarks/bench_forest.py accuracy --out FOLDER --device cuda
+CRISPTREE_DATA=/folder python benchmarks/bench_forest.py speed --out FOLDER
+CRISPTREE_DATA=/folder python benchmarks/bench_forest.py tune --out FOLDER --device cuda
 python benchmarks/bench_forest.py page --out FOLDER          # writes docs/results/forests.md
 
 Results are lines of JSON, one file for each part; what is there already is not run again. ``tune`` judges settings by a
@@ -16,15 +15,14 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from choose_data import DATA
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 from timing import medians, table
 
@@ -32,11 +30,12 @@ from crisptree import CrispForestClassifier, CrispTreeClassifier
 from crisptree.datasets import load_connect4, load_digits, load_fashion_mnist, load_mnist
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "forests.md"
-TREES, FOLDS = 25, 4
+TREES = 25
 CPU_ROWS = 3000
 """Rows by which training is timed on two cores."""
 
 LARGE = {"MNIST": load_mnist, "Fashion-MNIST": load_fashion_mnist, "Connect-4": load_connect4}
+SETS = (*LARGE, "digits")
 TARGETS = {"MNIST": 97.9, "Fashion-MNIST": 89.8, "Connect-4": 85.0, "digits": 98.0}
 BASELINES: dict[str, Callable[[int], Any]] = {
     "random forest, 100 trees": lambda seed: RandomForestClassifier(100, n_jobs=1, random_state=seed),
@@ -99,12 +98,6 @@ def image_shape(name: str) -> dict[str, Any]:
     return {"image_shape": (28, 28)} if name in ("MNIST", "Fashion-MNIST") else {}
 
 
-def folds_of(name: str) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    X, y = DATA[name].load()
-    for seed, (train, test) in enumerate(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y)):
-        yield seed, X[train], y[train], X[test], y[test]
-
-
 def forest_line(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> dict[str, Any]:
     """Accuracy and training time; of a crisp forest also how good its first trees are, and single ones."""
     started = time.perf_counter()
@@ -125,16 +118,13 @@ def forest_line(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_
 
 
 def accuracy_of(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
-    """Compute all lines of one model, set and seed; seeds of the small sets are folds."""
+    """Compute all lines of one model, set and seed."""
     name, kind, seed, device = task
-    if name in DATA:
-        X, y, X_test, y_test = next(rest for number, *rest in folds_of(name) if number == seed)
-    else:
-        X, y, X_test, y_test = rows_of(name)
+    X, y, X_test, y_test = rows_of(name)
     ours = CrispForestClassifier.from_flat(
         n_estimators=TREES, random_state=seed, device=device, n_jobs=-1, **image_shape(name)
     )
-    if name in DATA or name == "digits":
+    if name == "digits":
         ours.set_params(n_jobs=1)
     model = ours if kind == "crisp forest" else BASELINES[kind](seed)
     if name in LARGE and kind != "crisp forest":
@@ -147,10 +137,7 @@ def accuracy_of(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
 def tuned(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
     """Score one setting on a held-out fifth of the training rows."""
     name, setting, seed, device = task
-    if name in DATA:
-        X, y = DATA[name].load()
-    else:
-        X, y, _, _ = rows_of(name)
+    X, y, _, _ = rows_of(name)
     X, X_held, y, y_held = train_test_split(X, y, test_size=0.2, stratify=y, random_state=seed)
     base = IMAGES if image_shape(name) else TABLES
     values = {**base, "bootstrap": True, **image_shape(name), **SETTINGS[setting]}
@@ -174,10 +161,13 @@ def run_all(results: Results, work: Callable[[Any], list[Any]], tasks: list[Any]
 
 def accuracy(results: Results, sets: list[str], seeds: int, device: str, jobs: int) -> None:
     kinds = ["crisp forest", *BASELINES]
-    tasks = []
-    for name in sets:
-        numbers = range(FOLDS) if name in DATA else range(seeds)
-        tasks += [(name, kind, seed, device) for seed in numbers for kind in kinds if (name, kind) not in SLOW]
+    tasks = [
+        (name, kind, seed, device)
+        for name in sets
+        for seed in range(seeds)
+        for kind in kinds
+        if (name, kind) not in SLOW
+    ]
     run_all(results, accuracy_of, tasks, "model", jobs)
 
 
@@ -245,21 +235,18 @@ def prediction(results: Results, forest: Any, X: np.ndarray, y: np.ndarray, X_te
 def page(folder: Path) -> None:
     """Write the tables of docs/results/forests.md."""
     lines = Results(folder, "accuracy").lines
-    parts = []
-    for title, names in (("Larger sets", [*LARGE, "digits"]), ("The sets of bench_choose", list(DATA))):
-        rows = []
-        for name in names:
-            row = [name]
-            for kind in ("crisp forest", *BASELINES):
-                scores = [line["accuracy"] for line in lines if line["set"] == name and line["model"] == kind]
-                row.append(f"{np.mean(scores):.2f} ({len(scores)})" if scores else "—")
-            ours = [line for line in lines if line["set"] == name and line["model"] == "crisp forest"]
-            row.append(f"{np.mean([line['one tree'] for line in ours]):.2f}" if ours else "—")
-            row.append(f"{np.mean([line['oob'] for line in ours]):.2f}" if ours else "—")
-            row.append(f"{TARGETS[name]:.1f}" if name in TARGETS else "")
-            rows.append(row)
-        head = ["set", "crisp forest, 25 trees", *BASELINES, "one of its trees", "out of bag", "to reach"]
-        parts.append(f"## {title}\n\n" + table(head, rows))
+    rows = []
+    for name in SETS:
+        row = [name]
+        for kind in ("crisp forest", *BASELINES):
+            scores = [line["accuracy"] for line in lines if line["set"] == name and line["model"] == kind]
+            row.append(f"{np.mean(scores):.2f} ({len(scores)})" if scores else "—")
+        ours = [line for line in lines if line["set"] == name and line["model"] == "crisp forest"]
+        row.append(f"{np.mean([line['one tree'] for line in ours]):.2f}" if ours else "—")
+        row.append(f"{np.mean([line['oob'] for line in ours]):.2f}" if ours else "—")
+        rows.append([*row, f"{TARGETS[name]:.1f}"])
+    head = ["set", "crisp forest, 25 trees", *BASELINES, "one of its trees", "out of bag", "target"]
+    parts = ["## Accuracy\n\n" + table(head, rows)]
     found = Results(folder, "speed").lines
     rows = [
         [
@@ -303,10 +290,9 @@ def page(folder: Path) -> None:
 
 INTRODUCTION = """# Forests
 
-Made by `benchmarks/bench_forest.py`: defaults, 25 trees, test accuracy in %, with the number of seeds (of folds for the
-small sets) in brackets. What settings do was judged on a fifth of the training rows, never on test rows;
-but XOR's test folds gave a reason to add kinds of trees, see the end of the page.
-Times are ratios of one run.
+Made by `benchmarks/bench_forest.py`: defaults, 25 trees, test accuracy in %, with the number of seeds in brackets.
+Settings were compared on a fifth of the training rows, never on test rows. Times are ratios of one run.
+[Small tables](small-tables.md) has scores and fit times of forests on tables.
 
 """
 
@@ -315,13 +301,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("part", choices=["accuracy", "speed", "tune", "page"])
     parser.add_argument("--out", type=Path, required=True, help="folder of results")
-    parser.add_argument("--sets", default="small", help="large, small, or names with commas")
+    parser.add_argument("--sets", default=",".join(SETS), help="names with commas")
     parser.add_argument("--settings", default=None, help="of tune, names with commas")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     given = parser.parse_args()
-    names = {"large": [*LARGE], "small": ["digits", *DATA]}.get(given.sets) or given.sets.split(",")
+    names = given.sets.split(",")
     if given.part == "page":
         page(given.out)
         return
