@@ -3,18 +3,21 @@
 ``path`` traces the decision path of one row, ``explain_forest`` its paths through all trees of a forest,
 ``find_counterfactual`` the smallest change that gives it another class, ``attribute_errors`` the split behind each
 error, ``margin_report`` how many rows lie near a boundary, ``feature_importances`` and ``sparsity`` which features the
-splits use. A model is a fitted estimator, or a fitted Pipeline that ends in one. Everything works on NumPy and
-scikit-learn alone, so a loaded model is explained without torch. scikit-learn's ``permutation_importance(model, X, y)``
-works on every model as well, those with modules included. The code is in ``crisptree.inspection``.
+splits use. A model is a fitted estimator, or a fitted Pipeline that ends in one; a segmenter takes a ``Pixel`` of an
+image for a row. Everything works on NumPy and scikit-learn alone, so a loaded model is explained without torch.
+scikit-learn's ``permutation_importance(model, X, y)`` works on every model as well, those with modules included. The
+code is in ``crisptree.inspection``.
 """
 
 from crisptree.inspection.counterfactuals import Counterfactual, find_counterfactual
 from crisptree.inspection.decision_path import ForestPath, Path, Push, Step, explain_forest, path
 from crisptree.inspection.diagnostics import ErrorAttribution, MarginReport, attribute_errors, margin_report
 from crisptree.inspection.linear_splits import feature_importances, sparsity
+from crisptree.inspection.validation import Pixel
 
 __all__ = [
     "path",
+    "Pixel",
     "Path",
     "Step",
     "Push",

@@ -137,8 +137,22 @@ def test_wrong_use_is_said(scans, tmp_path):
     assert "must be a folder; it is a file" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["fit", "predict"])
-def test_both_commands_have_examples(command):
+def test_a_pixel_is_explained(scans, tmp_path):
+    made = tmp_path / "m.crisp"
+    done("segment", "fit", scans / "images", scans / "labels", "-o", made, *QUICK, "--normalise")
+    model, picture = crisptree.load(made), read_images(scans / "images")[1]
+    explain = ("segment", "explain", made, "--row", 5, "--column", 17)
+    said = json.loads(done(*explain, scans / "images" / "s1.png", "--json").stdout)
+    assert said["leaf"] == model.apply(picture.array)[5, 17]
+    assert said["predicted"] == model.predict(picture.array)[5, 17]
+    assert json.loads(done(*explain, scans / "images", "--image", "s1", "--json").stdout)["steps"] == said["steps"]
+    assert f"leaf {said['leaf']}: {said['predicted']}" in done(*explain, scans / "images" / "s1.png").text
+    assert "holds 3. Name one of them with --image." in run(*explain, scans / "images").text
+    assert "--image must be one of 's0', 's1', 's2'; got 's9'" in run(*explain, scans / "images", "--image", "s9").text
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "explain"])
+def test_all_commands_have_examples(command):
     assert f"crisptree segment {command} " in done("segment", command, "--help").text.split("Example")[1]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crisptree import CrispSegmenter, explain, export
+from crisptree import CrispSegmenter, CrispTreeClassifier, explain, export
 from crisptree.data.raw_rows import Canvas, WindowView
 from crisptree.plots import plot_confusion, plot_tree
 from crisptree.report import write
@@ -28,6 +28,43 @@ def test_the_path_of_a_window_is_that_of_its_pixel(scan):
         change = explain.find_counterfactual(model, windows[pixel])
         assert change.predicted != model.predict(images[0]).ravel()[pixel]
     assert explain.margin_report(model, windows.reshape(-1, 3, 3)).visits[0] == 440
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"normalise_images": True}, {"scales": (1, 2)}, {"stages": 2}], ids=lambda changes: str(changes)
+)
+def test_a_pixel_of_an_image_is_explained_by_the_window_that_the_tree_sees(scan, changes):
+    _, images, labels = scan
+    images = 40 + 7 * images  # windows that are not normalised lie far from what a normalising model has seen
+    model = CrispSegmenter.from_flat(**QUICK | changes).fit(images, labels)
+    leaves, predicted = model.apply(images[1]), model.predict(images[1])
+    for row, column in ((0, 0), (19, 21), (7, 12), (3, 20)):
+        pixel = explain.Pixel(images[1], row, column)
+        path = explain.path(model, pixel)
+        assert path.leaf == leaves[row, column]
+        assert path.predicted == predicted[row, column]
+        assert explain.find_counterfactual(model, pixel).predicted != predicted[row, column]
+    if changes:
+        for ask in (explain.path, explain.find_counterfactual):
+            with pytest.raises(ValueError, match=r"cannot be taken alone .* explain\.Pixel\(image, row, column\)"):
+                ask(model, np.zeros(model.n_features_in_))
+        with pytest.raises(ValueError, match="cannot be taken alone"):
+            explain.margin_report(model, np.zeros((4, model.n_features_in_)))
+
+
+def test_a_pixel_must_lie_in_one_image_of_a_model_of_pixels(scan):
+    model, images, labels = scan
+    with pytest.raises(
+        ValueError, match="`column` must be a whole number from 0 to 21 for an image of 20 × 22; got 22"
+    ):
+        explain.path(model, explain.Pixel(images[0], 3, 22))
+    with pytest.raises(ValueError, match="`row` must be a whole number from 0 to 19"):
+        explain.path(model, explain.Pixel(images[0], -1, 2))
+    with pytest.raises(ValueError, match="`image` must be one image; got 2"):
+        explain.path(model, explain.Pixel(images, 0, 0))
+    rows = CrispTreeClassifier(max_depth=1, random_state=0).fit(images[0], labels[0, :, 0])
+    with pytest.raises(TypeError, match=r"explain\.Pixel is for a segmenter or a pixel regressor"):
+        explain.path(rows, explain.Pixel(images[0], 0, 0))
 
 
 def test_its_tree_is_written_and_drawn(scan, tmp_path):

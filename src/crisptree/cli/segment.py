@@ -1,4 +1,4 @@
-"""``crisptree segment fit`` and ``crisptree segment predict``: classification or regression of every pixel."""
+"""``crisptree segment fit``, ``predict`` and ``explain``: classification or regression of every pixel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crisptree.cli.output import Output
 from crisptree.cli.tables import is_image_model, load_model
 from crisptree.cli.training import train
 from crisptree.datasets.files import NamedImage, read_images, write_png, write_tif
-from crisptree.encoding.column_values import TableError, counted
+from crisptree.encoding.column_values import TableError, counted, listed
 from crisptree.files import atomic_write
 from crisptree.parameters.estimators import SegmenterParameters
 
@@ -156,12 +156,7 @@ def predict_images(
     out = Output(as_json)
     if output.exists() and not output.is_dir():
         raise TableError(f"{output} must be a folder; it is a file.")
-    estimator: Any = load_model(model)
-    if not is_image_model(estimator):
-        raise crisptree.ModelFileError(
-            f"{model} must hold a segmenter or a pixel regressor; it holds a {type(estimator).__name__}. Use "
-            "crisptree predict for rows of a table."
-        )
+    estimator = _load_image_model(model)
     estimator.n_jobs = jobs
     leaf_values = _collect_leaf_values(estimator, proba, std, leaf, out)
     pictures = read_images(images)
@@ -184,6 +179,55 @@ def predict_images(
         classes = map(str, estimator.classes_.tolist())
         document["values"] = dict(zip(classes, _grey_values(estimator.classes_).tolist(), strict=True))
     out.finish(document)
+
+
+@app.command("explain")
+def explain_pixel(
+    model: options.Model,
+    image: Annotated[Path, typer.Argument(help="A .png or .tif, or a folder or stack of them.", show_default=False)],
+    row: Annotated[int, typer.Option(min=0, help="Row of the pixel, from 0 at the top.")],
+    column: Annotated[int, typer.Option(min=0, help="Column of the pixel, from 0 at the left.")],
+    name: Annotated[str | None, option("--image", help="The name of one of several images.")] = None,
+    top: Annotated[int, typer.Option(min=0, help="How many values of the window to name at every split.")] = 5,
+    as_json: options.Json = False,
+) -> None:
+    """Explain the prediction of one pixel: the splits on its path and what pushed it to either side.
+
+    A value of the window is named by its position in the window and its plane.
+
+    Example:
+      crisptree segment explain membranes.crisp new/slice7.png --row 120 --column 64
+    """
+    from crisptree.explain import Pixel, path
+
+    out, estimator, pictures = Output(as_json), _load_image_model(model), read_images(image)
+    names = [picture.name for picture in pictures]
+    if name is None and len(pictures) != 1:
+        raise TableError(f"{image} must hold one image; it holds {len(pictures)}. Name one of them with --image.")
+    if name is not None and name not in names:
+        raise TableError(f"--image must be one of {listed(names, 12)}; got {name!r}.")
+    picture = pictures[0 if name is None else names.index(name)]
+    explained = path(estimator, Pixel([picture.array], row, column), top=top)
+    out.show(str(explained))
+    steps = [
+        {"split": step.split, "score": step.score, "right": step.goes_right, "before": step.before.tolist()}
+        | {"pushes": [{"value": push.text, "amount": push.amount} for push in step.pushes]}
+        for step in explained.steps
+    ]
+    document: dict[str, Any] = {"model": str(model), "image": picture.name, "row": row, "column": column}
+    document |= {"leaf": explained.leaf, "predicted": np.asarray(explained.predicted).tolist(), "steps": steps}
+    out.finish(document | {"classes": explained.classes.tolist(), "values": explained.probabilities.tolist()})
+
+
+def _load_image_model(path: Path) -> Any:
+    """Load a model of pixels; refuse one of rows."""
+    model: Any = load_model(path)
+    if not is_image_model(model):
+        raise crisptree.ModelFileError(
+            f"{path} must hold a segmenter or a pixel regressor; it holds a {type(model).__name__}. Use "
+            "crisptree predict for rows of a table."
+        )
+    return model
 
 
 WRITERS: dict[str, Any] = {".png": write_png, ".tif": write_tif, ".npy": np.save}

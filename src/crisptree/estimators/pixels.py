@@ -26,6 +26,7 @@ from crisptree.parameters.estimators import (
     SegmenterParameters,
     check_argument,
 )
+from crisptree.parameters.training import is_whole
 from crisptree.persistence.model_file import ModelFile, ModelFileError, Sections, check_channels
 from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.pipeline.pixels import (
@@ -140,6 +141,24 @@ class PixelEstimator(PixelParameters, TreeEstimator):
         The result has the form of the images: one image for one image, a list for a list.
         """
         return self._of_leaves(images, lambda leaves: leaves)
+
+    def window_at(self, image: Any, row: int, column: int) -> Image:
+        """Return the window around a pixel of one image as the last tree sees it: normalised, with all scales and
+        the predictions of earlier stages.  → (1, n_features)
+        """
+        checked = self._check(image)
+        if len(checked.images) != 1:
+            raise ValueError(f"`image` must be one image; got {len(checked.images)}.")
+        seen = self._seen(checked.images[0])
+        for name, index, size in zip(("row", "column"), (row, column), seen.shape, strict=False):
+            if not is_whole(index) or not 0 <= index < size:
+                raise ValueError(
+                    f"`{name}` must be a whole number from 0 to {size - 1} for an image of {seen.shape[0]} × "
+                    f"{seen.shape[1]}; got {index!r}."
+                )
+        canvas = Canvas.of([seen], self._view(seen.shape[2]))
+        window: Image = canvas.windows(canvas.places(0)[row, column].reshape(1))[:]
+        return window
 
     def leaf_image(self, images: Any) -> Any:
         """Return the leaf of every pixel as a grey value in [0, 1], equidistant from the leftmost leaf to the last."""

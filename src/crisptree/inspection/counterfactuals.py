@@ -103,7 +103,7 @@ def find_counterfactual(
     ----------
     model : CrispTreeClassifier or Pipeline
         A fitted estimator with linear splits, or a fitted Pipeline that ends in one.
-    x : array-like of shape (n_features,), (1, n_features) or the model's image shape
+    x : array-like of shape (n_features,), (1, n_features) or the model's image shape, or Pixel
         One row. Features that were constant in training stay as they are. The earlier steps of a
         Pipeline are not inverted: the change is one of the features that they output, and ``Counterfactual.x`` is a
         row of these.

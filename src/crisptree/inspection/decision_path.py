@@ -140,8 +140,9 @@ def path(model: Any, x: Any, *, top: int = 5) -> Path:
     ----------
     model : CrispTreeClassifier or Pipeline
         A fitted estimator, or a fitted Pipeline that ends in one; its splits may be of any kind.
-    x : array-like of shape (n_features,), (1, n_features) or the model's image shape
+    x : array-like of shape (n_features,), (1, n_features) or the model's image shape, or Pixel
         One row. It goes through the earlier steps of a Pipeline; the path is about the features that these output.
+        A segmenter or pixel regressor takes a ``Pixel`` of an image; its features are the values of the window.
     top : int, default=5
         Number of features listed at each split.
 

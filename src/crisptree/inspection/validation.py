@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,39 @@ MAX_DENSE_VALUES = 2**27
 """Sparse rows of more values than this, zeros included, are not converted to dense ones."""
 
 
+@dataclass(frozen=True, eq=False)
+class Pixel:
+    """A pixel of an image, which a segmenter or a pixel regressor takes in the place of a row.
+
+    Parameters
+    ----------
+    image : array-like of shape (height, width) or (height, width, channels)
+        The image, as ``predict`` takes it.
+    row, column : int
+        The position of the pixel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crisptree import CrispSegmenter, explain
+    >>> image = np.random.default_rng(0).normal(size=(40, 40))
+    >>> labels = (image < np.roll(image, 1, axis=1)).astype(int)
+    >>> model = CrispSegmenter(window=3, max_depth=2, normalise_images=True, random_state=0).fit(image, labels)
+    >>> path = explain.path(model, explain.Pixel(image, 7, 12))
+    >>> bool(path.leaf == model.apply(image)[7, 12]), bool(path.predicted == model.predict(image)[7, 12])
+    (True, True)
+    """
+
+    image: Any
+    row: int
+    column: int
+
+
 def validate_rows(estimator: Any, transformers: Sequence[Any], X: Any) -> Singles:
     """Transform and validate rows: finite float32, named and as wide as in training.  (n, n_features)"""
     from sklearn.utils.validation import validate_data
 
+    check_takes_windows(estimator)
     if not (transformers and hasattr(transformers[0], "steps")):  # the steps of a Pipeline check their own input
         X = estimator.in_training_order(X)
     for transformer in transformers:
@@ -40,9 +70,20 @@ def validate_rows(estimator: Any, transformers: Sequence[Any], X: Any) -> Single
 
 
 def validate_row(estimator: Any, transformers: Sequence[Any], x: Any, name: str) -> Singles:
-    """Transform and validate one row: a vector, a table or frame of one row, a Series, an image.  (1, n_features)"""
+    """Transform and validate one row: a vector, a table or frame of one row, a Series, an image, a ``Pixel``.
+
+    → (1, n_features)
+    """
     from sklearn.utils.validation import check_array
 
+    if isinstance(x, Pixel):
+        if transformers or not hasattr(estimator, "window_at"):
+            raise TypeError(
+                f"explain.Pixel is for a segmenter or a pixel regressor; got a {type(estimator).__name__}"
+                f"{' behind the steps of a Pipeline' if transformers else ''}. Pass a row."
+            )
+        return np.asarray(estimator.window_at(x.image, x.row, x.column))
+    check_takes_windows(estimator)
     if transformers and is_text_transformer(transformers[0]):
         texts = [x] if isinstance(x, str) else list(np.asarray(x, dtype=object).reshape(-1))
         if len(texts) != 1:
@@ -79,6 +120,21 @@ def validate_row(estimator: Any, transformers: Sequence[Any], x: Any, name: str)
     if len(rows) != 1:
         raise ValueError(f"{name} must be one row; got {len(rows)}. Explain one row at a time, e.g. X[:1].")
     return rows
+
+
+def check_takes_windows(estimator: Any) -> None:
+    """Refuse windows cut out of an image where the tree sees more than the window: only the entire image has that."""
+    if not hasattr(estimator, "looks_at_"):
+        return
+    _, scales, is_normalised, _ = estimator.looks_at_
+    stages = 1 + len(estimator.earlier_trees_)
+    reasons = {"normalise_images=True": is_normalised, f"{scales=}": scales != (1,), f"{stages=}": stages > 1}
+    names = [name for name, holds in reasons.items() if holds]
+    if names:
+        raise ValueError(
+            f"a window cannot be taken alone with {' and '.join(names)}, because the tree sees values that depend on "
+            "the rest of the image. Pass one pixel of an image, explain.Pixel(image, row, column)."
+        )
 
 
 def is_text_transformer(transformer: Any) -> bool:

@@ -208,7 +208,7 @@ def plot_tree(
         Number of levels of splits to draw; subtrees below are drawn as leaves.
     class_names, feature_names : list of str, default=None
         Names in place of ``classes_`` and ``feature_names_in_``.
-    sample : array-like of n_features numbers, default=None
+    sample : array-like of n_features numbers or explain.Pixel, default=None
         A row or an image whose path is highlighted.
     letters : bool, default=False
         Label the leaves A, B, … from left to right and number the splits, as ``plot_regions`` does.
