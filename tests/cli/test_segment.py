@@ -127,6 +127,14 @@ def test_images_are_normalised_one_by_one_on_demand(scans, tmp_path):
     assert not crisptree.load(scans / "m.crisp").normalise_images
 
 
+def test_the_papers_settings_can_be_changed_by_other_options(scans, tmp_path):
+    fit = ("segment", "fit", scans / "images", scans / "labels", "-o", tmp_path / "m.crisp", "--paper")
+    done(*fit, "--window", "3", "--depth", "2", "--epochs", "3")
+    model = crisptree.load(tmp_path / "m.crisp")
+    assert (model.window, model.max_depth, model.pixels_per_epoch) == (3, 2, None)
+    assert (model.training.algorithm, model.training.epochs, model.training.finetune_epochs) == ("em", 3, 0)
+
+
 def test_wrong_use_is_said(scans, tmp_path):
     fit = ("segment", "fit", scans / "images", scans / "labels", "-o", tmp_path / "m.crisp")
     assert run(*fit, "--scales", "a").exit_code == 2

@@ -52,6 +52,9 @@ def fit_images(
         Literal["auto", "classification", "regression"],
         typer.Option(help="auto is a regression if labels have fractions.", rich_help_panel=TRAINING),
     ] = "auto",
+    paper: Annotated[
+        bool, option("--paper", help="The paper's settings; other options change them.", panel=TRAINING)
+    ] = False,
     balanced: Annotated[bool, option("--balanced", help="Give all classes the same weight.", panel=TRAINING)] = False,
     holdout: Annotated[
         int, typer.Option(min=0, help="How many of the last images to hold out and score.", rich_help_panel=TRAINING)
@@ -79,7 +82,7 @@ def fit_images(
     n_kept = len(X) - holdout
     if n_kept < 1:
         raise TableError(f"--holdout must leave at least one image to train on; got {holdout} of {len(X)}.")
-    model = _make_model(is_regression, parameters, balanced)
+    model = _make_model(is_regression, parameters, balanced, paper)
     with out.progress() as progress:
         seconds = train(model, out, progress, X[:n_kept], y[:n_kept])
     model.save(output)
@@ -116,13 +119,15 @@ def _read_labels(path: Path, task: str, out: Output) -> tuple[list[NamedImage], 
     return label_images, False
 
 
-def _make_model(is_regression: bool, parameters: dict[str, Any], balanced: bool) -> Any:
+def _make_model(is_regression: bool, parameters: dict[str, Any], balanced: bool, paper: bool) -> Any:
+    model: Any = crisptree.CrispPixelRegressor if is_regression else crisptree.CrispSegmenter
+    make = model.paper if paper else model.from_flat
     if not is_regression:
-        return crisptree.CrispSegmenter.from_flat(class_weight="balanced" if balanced else None, **parameters)
+        return make(class_weight="balanced" if balanced else None, **parameters)
     if balanced:
         raise typer.BadParameter("--balanced is for classification; the labels are a regression.")
     ignore_value = parameters.pop("ignore_label", None)
-    return crisptree.CrispPixelRegressor.from_flat(ignore_value=ignore_value, **parameters)
+    return make(ignore_value=ignore_value, **parameters)
 
 
 @app.command("predict")

@@ -25,13 +25,13 @@ from crisptree.data.validation import InputSchema, check_rows, resolve_columns, 
 from crisptree.distributed import check_single_process, is_distributed
 from crisptree.encoding.containers import are_batches, materialize, reorder_columns
 from crisptree.estimators.loading import GREEDY, TREE, ReadTrees, register, sections_of
-from crisptree.estimators.selected import SelectionResults
+from crisptree.estimators.selected import PaperProtocol, SelectionResults
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference import flat_tree as routing
 from crisptree.inference.finalization import PruningPath, cost_complexity_path
 from crisptree.inference.finalization import prune as prune_tree
 from crisptree.inference.finalization import truncate as truncate_tree
-from crisptree.parameters.estimators import PAPER, RowParameters, check_argument
+from crisptree.parameters.estimators import RowParameters, check_argument
 from crisptree.parameters.training import true_or_false
 from crisptree.persistence.model_file import ModelFile, ModelFileError, Sections, write
 from crisptree.pipeline import validation as checks
@@ -306,27 +306,11 @@ class TreeEstimator(Estimator):
         return self.tree_.structure.n_leaves
 
 
-class RowEstimator(RowParameters, SelectionResults, TreeEstimator):
+class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator):
     """Base of the estimators of one tree for rows; ``ENCODING`` of a subclass is what depends on y."""
 
     nu_: float
     simplification_: Simplification
-
-    @classmethod
-    def paper(cls, **changes: Any) -> Self:
-        """Make an estimator with the paper's training: EM, Adam with batches of 1000 rows, γ = 1 + 0.1 per epoch.
-
-        There is no regularisation. One value is not the paper's: ``mass_threshold`` stays at 1e-3, which has the
-        accuracy of exact steps in a fraction of the time (docs/results/training-speed.md);
-        ``paper(mass_threshold=0)`` takes exact steps.
-
-        Examples
-        --------
-        >>> from crisptree import CrispTreeClassifier
-        >>> CrispTreeClassifier.paper(max_depth=4, epochs=20, finetune_epochs=20).training.batch_size
-        1000
-        """
-        return cls.from_flat(**{**PAPER, **changes})
 
     def fit(
         self,

@@ -21,12 +21,12 @@ from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.loading import ESTIMATOR, STAGE, ReadTrees, read_image_shape
 from crisptree.inference import CrispTree
 from crisptree.parameters.estimators import (
+    PAPER_PIXELS,
     PixelParameters,
     PixelRegressorParameters,
     SegmenterParameters,
     check_argument,
 )
-from crisptree.parameters.training import is_whole
 from crisptree.persistence.model_file import ModelFile, ModelFileError, Sections, check_channels
 from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.pipeline.pixels import (
@@ -63,6 +63,21 @@ class PixelEstimator(PixelParameters, TreeEstimator):
     channels_: int | None
     earlier_trees_: list[CrispTree]
     looks_at_: tuple[int, tuple[int, ...], bool, int]
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """Make an estimator with the training of the paper's section 4.3: a greedy tree of depth 8 by EM.
+
+        Windows of 31 × 31, 40 epochs of all pixels for every split in batches of 1000, no finetuning.
+
+        Examples
+        --------
+        >>> from crisptree import CrispSegmenter
+        >>> model = CrispSegmenter.paper(window=21)
+        >>> model.window, model.pixels_per_epoch, model.training.epochs
+        (21, None, 40)
+        """
+        return cls.from_flat(**{**PAPER_PIXELS, **changes})
 
     @abstractmethod
     def _targets(self) -> PixelTargets:
@@ -151,10 +166,10 @@ class PixelEstimator(PixelParameters, TreeEstimator):
             raise ValueError(f"`image` must be one image; got {len(checked.images)}.")
         seen = self._seen(checked.images[0])
         for name, index, size in zip(("row", "column"), (row, column), seen.shape, strict=False):
-            if not is_whole(index) or not 0 <= index < size:
+            if not 0 <= index < size:
                 raise ValueError(
-                    f"`{name}` must be a whole number from 0 to {size - 1} for an image of {seen.shape[0]} × "
-                    f"{seen.shape[1]}; got {index!r}."
+                    f"`{name}` must lie between 0 and {size - 1} for an image of {seen.shape[0]} × {seen.shape[1]}; "
+                    f"got {index}."
                 )
         canvas = Canvas.of([seen], self._view(seen.shape[2]))
         window: Image = canvas.windows(canvas.places(0)[row, column].reshape(1))[:]

@@ -82,7 +82,8 @@ def validate_row(estimator: Any, transformers: Sequence[Any], x: Any, name: str)
                 f"explain.Pixel is for a segmenter or a pixel regressor; got a {type(estimator).__name__}"
                 f"{' behind the steps of a Pipeline' if transformers else ''}. Pass a row."
             )
-        return np.asarray(estimator.window_at(x.image, x.row, x.column))
+        row, column = check_integer("row", x.row, 0), check_integer("column", x.column, 0)
+        return np.asarray(estimator.window_at(x.image, row, column))
     check_takes_windows(estimator)
     if transformers and is_text_transformer(transformers[0]):
         texts = [x] if isinstance(x, str) else list(np.asarray(x, dtype=object).reshape(-1))

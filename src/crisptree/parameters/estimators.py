@@ -488,6 +488,7 @@ PAPER: dict[str, Any] = {
     "l2": 0.0,
     "leaf_prior": 0.0,
     "spatial_penalty": 0.0,
+    "penalty_share": "none",
     "input_noise": 0.0,
     "upper_levels": None,
     "max_shift": 0,
@@ -495,7 +496,21 @@ PAPER: dict[str, Any] = {
     "shrinkage": 0.0,
     "scale": "feature",
 }
-"""The protocol of the paper's section 4.1."""
+"""The protocol of the paper's section 4.1, and the one λ of equation 15 where a spatial penalty is set."""
+
+PAPER_EPOCHS = (20, 35, 50, 65)
+"""The epochs that section 4.1 compares on validation rows."""
+
+PAPER_PIXELS: dict[str, Any] = {name: value for name, value in PAPER.items() if name != "leaf_model"} | {
+    "window": 31,
+    "scales": (1,),
+    "normalise_images": False,
+    "stages": 1,
+    "pixels_per_epoch": None,
+    "epochs": 40,
+    "finetune_epochs": 0,
+}
+"""The protocol of section 4.3: a greedy tree of depth 8, 40 epochs of all pixels for every split."""
 
 READABLE: dict[str, Any] = {
     "max_features_per_split": 3,
