@@ -1,6 +1,7 @@
 """What the source distribution carries, what comes of it in a clean environment, and what the tests are locked to."""
 
 import email
+import importlib
 import os
 import re
 import shutil
@@ -114,6 +115,46 @@ def test_the_description_for_package_indexes_is_the_readme_without_links_to_file
     headings = re.findall(r"^#+ .*$", readme, flags=re.M)
     assert re.findall(r"^#+ .*$", text, flags=re.M) == headings
     assert ">>> model = model.fit(digits.X_train, digits.y_train)" in text
+
+
+def test_links_of_the_readme_become_absolute_where_the_project_names_its_repository(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    pypi_readme = importlib.import_module("pypi_readme")
+    text = "[tuning](docs/tuning.md#depth), [paper](https://example.org/x)\n\n![tree](docs/tree.png)\n\n*A tree.*\n\nEnd."
+    shown = pypi_readme.render(text, "https://example.org/repository/", "0.1.0")
+    tuning = "https://example.org/repository/blob/v0.1.0/docs/tuning.md#depth"
+    assert shown == f"[tuning]({tuning}), [paper](https://example.org/x)\n\nEnd."
+    assert pypi_readme.render(text, None, "0.1.0") == "tuning, [paper](https://example.org/x)\n\nEnd."
+
+
+def test_citation_changelog_and_conda_recipe_name_the_version_of_the_package():
+    version = configuration()["project"]["version"]
+    assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), flags=re.M)
+    assert re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.M)[1] == version
+    assert f'version: "{version}"' in RECIPE.read_text()
+
+
+RECIPE = ROOT / "conda" / "recipe.yaml"
+CONDA_NAMES = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
+"""Packages that conda-forge names otherwise."""
+
+
+def test_the_conda_recipe_requires_what_the_package_requires():
+    lines = re.findall(r"^    - ([\w.-]+) (>=\S+)$", RECIPE.read_text(), flags=re.M)
+    project = configuration()["project"]
+    required = [*configuration()["build-system"]["requires"], *project["dependencies"]]
+    required += [f"python{project['requires-python']}", "cmake>=3.26"]
+    required += [each for extra in ("cli", *OPTIONAL) for each in project["optional-dependencies"][extra]]
+    pairs = [re.fullmatch(r"([\w.-]+)(>=.*)", each) for each in required if not each.startswith("crisptree[")]
+    assert sorted(lines) == sorted((CONDA_NAMES.get(pair[1], pair[1]), pair[2]) for pair in pairs)
+
+
+OPTIONAL = ("tables", "plots", "images", "datasets", "report", "onnx")
+
+
+def test_the_package_itself_imports_neither_numpy_nor_scikit_learn_nor_torch():
+    code = "import sys, crisptree; print([name for name in ('numpy', 'sklearn', 'torch') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], **RUN).stdout == "[]\n"
 
 
 @pytest.mark.slow

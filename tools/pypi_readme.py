@@ -10,10 +10,17 @@ from typing import Any
 IMAGE = re.compile(r"!\[[^\]]*\]\((?!https?://)[^)]*\)\n+(?:\*[^*]+\*\n+)?")
 """A picture of the repository, with its caption."""
 
-LINK = re.compile(r"\[([^\]]+)\]\((?!https?://)[^)]*\)")
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?://)([^)]*)\)")
+
+
+def render(text: str, source: str | None, version: str) -> str:
+    """Make links absolute at the release's tag of the repository ``source``; without one, keep their text alone."""
+    link = r"\1" if source is None else rf"[\1]({source.rstrip('/')}/blob/v{version}/\2)"
+    return LINK.sub(link, IMAGE.sub("", text))
 
 
 def dynamic_metadata(settings: Mapping[str, Any], project: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ``readme`` field of the project's metadata."""
+    """Return the ``readme`` field of the project's metadata; ``[project.urls] Source`` is where its links lead."""
     text = Path("README.md").read_text(encoding="utf-8")
-    return {"readme": {"content-type": "text/markdown", "text": LINK.sub(r"\1", IMAGE.sub("", text))}}
+    shown = render(text, project.get("urls", {}).get("Source"), project["version"])
+    return {"readme": {"content-type": "text/markdown", "text": shown}}
