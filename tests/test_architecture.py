@@ -39,6 +39,7 @@ ALLOWED = {
     "datasets": {"encoding", "targets", "files", "limits", "sanitization"},
     "inspection": {"structure", "threads", "targets", "inference", "sanitization"},
     "explain": {"inspection"},
+    "mlflow": {"estimators"},
     "export": {"structure", "inference", "inspection", "targets", "persistence"},
     "plots": {"structure", "inference", "inspection", "targets"},
     "report": {"structure", "inference", "files", "metrics", "inspection", "export"},

@@ -120,7 +120,7 @@ def test_the_description_for_package_indexes_is_the_readme_without_links_to_file
 def test_links_of_the_readme_become_absolute_where_the_project_names_its_repository(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "tools")
     pypi_readme = importlib.import_module("pypi_readme")
-    text = "[tuning](docs/tuning.md#depth), [paper](https://example.org/x)\n\n![tree](docs/tree.png)\n\n*A tree.*\n\nEnd."
+    text = "[tuning](docs/tuning.md#depth), [paper](https://example.org/x)\n\n![tree](docs/tree.png)\n\n*A.*\n\nEnd."
     shown = pypi_readme.render(text, "https://example.org/repository/", "0.1.0")
     tuning = "https://example.org/repository/blob/v0.1.0/docs/tuning.md#depth"
     assert shown == f"[tuning]({tuning}), [paper](https://example.org/x)\n\nEnd."

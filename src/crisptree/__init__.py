@@ -30,6 +30,7 @@ __all__ = [
     "StreamError",
     "ModelFileError",
     "load",
+    "skops_trusted_types",
     "distributed",
     "explain",
     "export",
@@ -53,6 +54,7 @@ _HOMES = {
     "CheckpointError": "crisptree.exceptions",
     "ModelFileError": "crisptree.persistence.model_file",
     "load": "crisptree.estimators.loading",
+    "skops_trusted_types": "crisptree.persistence.trusted_types",
 }
 
 _MODULES = ("distributed", "explain", "export", "limits", "metrics")
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from crisptree.learning.history import StopTraining
     from crisptree.parameters.training import TrainingOptions
     from crisptree.persistence.model_file import ModelFileError
+    from crisptree.persistence.trusted_types import skops_trusted_types
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,40 @@
+"""Types that fitted estimators consist of, for loaders that ask which types to trust."""
+
+from __future__ import annotations
+
+TRUSTED_TYPES = (
+    "collections.Counter",
+    "crisptree.data.raw_rows.Scaling",
+    "crisptree.encoding.column_profile.ColumnOptions",
+    "crisptree.encoding.column_profile.ColumnProfile",
+    "crisptree.encoding.column_profile.TableProfile",
+    "crisptree.encoding.column_values.NumberFormat",
+    "crisptree.encoding.containers.Table",
+    "crisptree.encoding.containers._empty_column",
+    "crisptree.encoding.preprocessing.Column",
+    "crisptree.encoding.preprocessing.Preprocessing",
+    "crisptree.encoding.table_encoder.TableEncoder",
+    "crisptree.estimators.classifier.CrispTreeClassifier",
+    "crisptree.estimators.forest.CrispForestClassifier",
+    "crisptree.estimators.forest.CrispForestRegressor",
+    "crisptree.estimators.pixels.CrispPixelRegressor",
+    "crisptree.estimators.pixels.CrispSegmenter",
+    "crisptree.estimators.regressor.CrispTreeRegressor",
+    "crisptree.inference.finalization.PruningPath",
+    "crisptree.inference.flat_tree.CrispForest",
+    "crisptree.inference.flat_tree.FlatTree",
+    "crisptree.inference.flat_tree.Statistics",
+    "crisptree.learning.history.EpochRecord",
+    "crisptree.parameters.training.TrainingOptions",
+    "crisptree.pipeline.refitting.Simplification",
+    "crisptree.selection.candidates.Trial",
+    "crisptree.structure.TreeStructure",
+)
+
+
+def skops_trusted_types() -> list[str]:
+    """Return the types of fitted estimators, for ``skops.io.load(file, trusted=crisptree.skops_trusted_types())``.
+
+    Trees whose splits are modules hold tensors, which skops does not store; ``save`` does.
+    """
+    return list(TRUSTED_TYPES)
