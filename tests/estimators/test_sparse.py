@@ -43,7 +43,7 @@ X, Y = words()
 def test_a_sparse_row_reaches_the_leaf_of_the_row_with_its_zeros(kernel, density, zeros, monkeypatch):
     if not kernel:
         monkeypatch.setattr(routing, "router", None)
-        monkeypatch.setattr(routing, "_warned", {"once"})
+        monkeypatch.setattr(routing, "_warn_once", lambda: None)
     p = 1000
     soft = random_tree(random_structure(20, 0), p, 3)
     soft.splits.parameters["weight"] *= torch.from_numpy(np.random.default_rng(0).random((20, p)) >= zeros)
@@ -53,7 +53,7 @@ def test_a_sparse_row_reaches_the_leaf_of_the_row_with_its_zeros(kernel, density
     dense = rows.toarray()
     expected = routing.route_reference(tree, dense)
     for n_jobs in (1, 2):
-        assert np.array_equal(routing.route_sparse(tree, SparseRows.of(rows), n_jobs=n_jobs), expected)
+        assert np.array_equal(routing.route_implicit(tree, SparseRows.of(rows), n_jobs=n_jobs), expected)
     if kernel:
         weight = np.random.default_rng(2).random(200)
         moments = [routing.score_moments(tree, part, weight, 1) for part in (SparseRows.of(rows), dense)]

@@ -29,7 +29,7 @@ def chain(length):
 
 def forest_of(n_features):
     shapes = [TreeStructure.balanced(4), TreeStructure.single_leaf(), chain(7), TreeStructure.balanced(2)]
-    return CrispForest.of([tree_of(shape, n_features, density) for shape in shapes for density in (1.0, 0.02)])
+    return CrispForest(tuple(tree_of(shape, n_features, density) for shape in shapes for density in (1.0, 0.02)))
 
 
 @pytest.mark.skipif(router is None, reason="needs the kernel")
@@ -84,7 +84,7 @@ def test_predictions_without_the_kernel_are_the_same(monkeypatch):
     X = RNG.normal(size=(50, 6)).astype(np.float32)
     values, leaves = forest.values(X), forest.leaves(X)
     monkeypatch.setattr(CrispForest, "kernel", None)
-    slow = CrispForest.of(forest.trees)
+    slow = CrispForest(forest.trees)
     assert np.array_equal(slow.values(X), values)
     assert np.array_equal(slow.leaves(X), leaves)
 

@@ -20,7 +20,7 @@ def one_by_one(tree, row):
     node = 0 if tree.structure.n_splits else -1
     while node >= 0:
         goes_right = tree.scores(row[None], node)[0] > 0
-        node = tree.right[node] if goes_right else tree.left[node]
+        node = tree.structure.right[node] if goes_right else tree.structure.left[node]
     return ~node
 
 

@@ -272,7 +272,7 @@ def test_without_the_kernel_leaves_are_equal_with_one_warning(monkeypatch):
     tree, X = random_flat_tree(TreeStructure.balanced(4), 20), rows_of(50, 20)
     expected = route_rows(tree, X)
     monkeypatch.setattr(routing, "router", None)
-    monkeypatch.setattr(routing, "_warned", set())
+    routing._warn_once.cache_clear()
     with pytest.warns(CrispTreeWarning, match="without its compiled kernel"):
         assert np.array_equal(route_rows(tree, X), expected)
     assert np.array_equal(route_rows(tree, X.astype(np.float64)), expected)

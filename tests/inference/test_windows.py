@@ -24,7 +24,7 @@ VIEWS = [WindowView(1, (1,), 1), WindowView(7, (1,), 1), WindowView(31, (1,), 1)
 def test_windows_reach_the_leaves_of_the_reference(instruction_set, view, density):
     windows = Canvas.of(images_of((33, 34), (36, 32), channels=view.channels), view).windows()
     tree = random_flat_tree(TreeStructure.balanced(5), view.n_features, density=density)
-    leaves = routing.route_windows(tree, windows, instruction_set=instruction_set)
+    leaves = routing.route_implicit(tree, windows, instruction_set=instruction_set)
     assert np.array_equal(leaves, routing.route_reference(tree, windows[:]))
 
 
@@ -47,7 +47,7 @@ def test_without_the_kernel_the_leaves_are_the_same(monkeypatch):
     tree = random_flat_tree(TreeStructure.balanced(4), 25)
     expected = route_rows(tree, windows)
     monkeypatch.setattr(routing, "router", None)
-    monkeypatch.setattr(routing, "_warned", set())
+    routing._warn_once.cache_clear()
     with pytest.warns(CrispTreeWarning, match="without its compiled kernel"):
         assert np.array_equal(route_rows(tree, windows), expected)
 
@@ -59,7 +59,7 @@ def test_statistics_of_windows_are_those_of_their_rows(monkeypatch):
     y, weight = rng.integers(0, 2, len(windows)), rng.random(len(windows)) + 0.5
     one, other = (finalize(tree, rows, y, weight, 0.0) for rows in (windows, windows[:]))
     monkeypatch.setattr(routing, "router", None)
-    monkeypatch.setattr(routing, "_warned", {"once"})
+    monkeypatch.setattr(routing, "_warn_once", lambda: None)
     by_numpy = finalize(tree, windows, y, weight, 0.0)
     for name in ("node_counts", "gain", "score_mean", "score_spread"):
         assert np.array_equal(getattr(one.statistics, name), getattr(other.statistics, name))

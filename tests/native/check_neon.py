@@ -45,7 +45,7 @@ def main() -> None:
         for n_features, density in [(1, 1.0), (5, 1.0), (33, 1.0), (100, 0.1), (784, 1.0), (784, 0.02)]:
             tree, X = tree_and_rows(n_features, density)
             sizes = np.array([tree.structure.n_splits, n_features, len(X)], dtype=np.int64)
-            parts = (sizes, tree.left, tree.right, tree.weight, tree.bias, X)
+            parts = (sizes, tree.structure.left, tree.structure.right, tree.weight, tree.bias, X)
             data = Path(folder) / "tree.bin"
             data.write_bytes(b"".join(part.tobytes() for part in parts))
             output = subprocess.run(

@@ -200,7 +200,7 @@ def test_unaligned_rows_and_windows_are_copied_on_the_way():
     moments = routing.score_moments(tree, X, weight, 1)
     assert np.array_equal(routing.score_moments(tree, unaligned(X), unaligned(weight), 1), moments)
     parts = X.reshape(-1), np.arange(0, 100, 6), np.arange(6)
-    assert np.array_equal(routing.route_windows(tree, Windows(*map(unaligned, parts))), expected[:17])
+    assert np.array_equal(routing.route_implicit(tree, Windows(*map(unaligned, parts))), expected[:17])
 
 
 def a_trainer(n_rows=6, n_features=4, n_splits=1, image=(0, 0), n_threads=1, y=None, roughness=0.0, **changes):

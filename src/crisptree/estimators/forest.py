@@ -128,7 +128,7 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
             trained = fit_forest_array(twin, (X, y, sample_weight), eval_set, checkpoints, earlier)
             twin._set_encoding(trained.encoding)
             twin.seed_, twin.n_rows_, twin.rows_digest_, twin.bags_ = trained[-4:]
-            twin.forest_, twin.history_ = CrispForest.of(trained.trees), trained.history
+            twin.forest_, twin.history_ = CrispForest(tuple(trained.trees)), trained.history
             twin.best_params_, twin.cv_results_ = trained.selected, trained.trials
             if self.training_parameters()["early_stopping"]:
                 twin.best_iteration_ = np.array(trained.best_iterations)
@@ -213,7 +213,7 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
         n_trees, self.seed_, self.n_rows_ = (int(one or 0) for one in numbers)
         if not 0 < n_trees <= MAX_TREES:
             raise ModelFileError(f"{file.path} must hold 1 to {MAX_TREES:,} trees; it stores {n_trees:,}.")
-        self.forest_ = CrispForest.of(list(read(f"{MEMBER}_{number}" for number in range(n_trees)).values()))
+        self.forest_ = CrispForest(tuple(read(f"{MEMBER}_{number}" for number in range(n_trees)).values()))
         if any(tree.n_features != self.forest_.n_features for tree in self.forest_):
             raise ModelFileError(f"{file.path} holds trees for rows of different widths, which is invalid.")
         score = header.get("oob_score")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -117,8 +118,7 @@ def sections_of(estimator: Estimator) -> Sections:
         header["chosen"] = _parameters_to_json(selected)
     sections[ESTIMATOR] = Section(header)
     if preprocessing is not None:
-        content, arrays = preprocessing.section()
-        sections[PREPROCESSING] = Section(content, arrays, required=False)
+        sections[PREPROCESSING] = Section(*preprocessing.section(), required=False)
     return sections
 
 
@@ -310,25 +310,28 @@ def _feature_names(names: Any, tree: CrispTree) -> npt.NDArray[np.object_]:
 
 
 def _parameters_to_json(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Convert parameters to JSON values, dicts to pairs; functions and generators are left out."""
+    """Convert parameters to JSON values; functions and generators are left out."""
     plain: dict[str, Any] = {}
     for name, value in parameters.items():
-        scalar = _item(value)
-        if isinstance(scalar, float) and not math.isfinite(scalar):
-            plain[name] = {"float": repr(scalar)}  # an ignore_label; JSON has no number for it
-        elif scalar is None or isinstance(scalar, bool | int | float | str):
-            plain[name] = scalar
-        elif isinstance(scalar, tuple | list) and all(isinstance(side, int | np.integer) for side in scalar):
-            plain[name] = [int(side) for side in scalar]
-        elif isinstance(scalar, tuple | list) and all(isinstance(column, str | int | np.integer) for column in scalar):
-            plain[name] = [_item(column) for column in scalar]
-        elif isinstance(scalar, tuple | list) and all(isinstance(group, tuple | list) for group in scalar):
-            plain[name] = [[_item(column) for column in group] for group in scalar]
-        elif isinstance(scalar, TableEncoder):
-            plain[name] = {"encoder": _parameters_to_json(scalar.get_params(deep=False))}
-        elif isinstance(scalar, dict):
-            plain[name] = {"pairs": [[_item(key), _item(weight)] for key, weight in scalar.items()]}
+        with suppress(TypeError):
+            plain[name] = _to_json(value)
     return plain
+
+
+def _to_json(value: Any) -> Any:
+    """Convert a parameter to a JSON value, a dict to pairs; ``_parameter_from_json`` inverts this."""
+    value = _item(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}  # an ignore_label; JSON has no number for it
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        return [_to_json(part) for part in value]
+    if isinstance(value, dict):
+        return {"pairs": [[_to_json(key), _to_json(part)] for key, part in value.items()]}
+    if isinstance(value, TableEncoder):
+        return {"encoder": _parameters_to_json(value.get_params(deep=False))}
+    raise TypeError(f"a {type(value).__name__} has no JSON value.")
 
 
 def _parameter_from_json(value: Any) -> Any:

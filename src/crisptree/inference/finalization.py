@@ -12,18 +12,18 @@ import numpy.typing as npt
 
 from crisptree.data.raw_rows import Scaling, SparseRows, Windows
 from crisptree.inference.flat_tree import (
-    SPARSE_VALUES_AT_ONCE,
     CrispTree,
     FlatTree,
     Rows,
     Statistics,
+    dense_blocks,
     route_rows,
     score_moments,
     visit_splits,
 )
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target, gain
-from crisptree.threads import ROWS_AT_ONCE, row_blocks
+from crisptree.threads import row_blocks
 
 Doubles = npt.NDArray[np.float64]
 SomeTree = TypeVar("SomeTree", bound=CrispTree)
@@ -159,9 +159,7 @@ def _leaves_and_moments(
     structure = tree.structure
     leaf = np.zeros(len(X), dtype=np.int64)
     moments = np.zeros((structure.n_splits, 3))
-    at_once = max(1, SPARSE_VALUES_AT_ONCE // X.n_features) if isinstance(X, SparseRows) else ROWS_AT_ONCE
-    for block in row_blocks(len(X), at_once):
-        rows_x = X[block].dense() if isinstance(X, SparseRows) else X[block]
+    for block, rows_x in dense_blocks(X):
         for split, rows, scores in visit_splits(tree, rows_x):
             leaf[block][rows] = ~np.where(scores > 0, structure.right[split], structure.left[split])
             exact, weights = scores.astype(np.float64), sample_weight[block][rows]

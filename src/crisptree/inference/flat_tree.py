@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property, singledispatch
+from functools import cache, cached_property, singledispatch
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from crisptree.exceptions import CrispTreeWarning
 from crisptree.native import router
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target
-from crisptree.threads import n_threads, row_blocks
+from crisptree.threads import ROWS_AT_ONCE, n_threads, row_blocks
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -226,14 +226,6 @@ class FlatTree(CrispTree):
         return linear_tables(self, leaf, X)
 
     @property
-    def left(self) -> npt.NDArray[np.int32]:
-        return self.structure.left
-
-    @property
-    def right(self) -> npt.NDArray[np.int32]:
-        return self.structure.right
-
-    @property
     def n_features(self) -> int:
         return self.weight.shape[1]
 
@@ -293,9 +285,8 @@ TYPES = tuple(np.dtype(kind) for kind in (np.float32, np.float64, np.float16, np
 MIN_VALUES_FOR_THREADS = 2**19
 """The kernel works on one thread below this, so n_jobs is not resolved: joblib takes as long for it as a row takes."""
 
-WINDOWS_AT_ONCE = 2048
 SPARSE_VALUES_AT_ONCE = 2**24
-"""Without the kernel, how many windows, or values of sparse rows, are made dense at a time."""
+"""Values of sparse rows that are made dense at a time."""
 
 
 @singledispatch
@@ -306,13 +297,20 @@ def route_rows(tree: CrispTree, X: Rows, n_jobs: int | None = None) -> Leaves:
 
 @route_rows.register
 def _(tree: FlatTree, X: Rows, n_jobs: int | None = None) -> Leaves:
-    if isinstance(X, Windows):
-        return route_windows(tree, X, n_jobs=n_jobs)
-    if isinstance(X, SparseRows):
-        return route_sparse(tree, X, n_jobs=n_jobs)
+    if isinstance(X, Windows | SparseRows):
+        return route_implicit(tree, X, n_jobs=n_jobs)
     leaves = route_array(tree, X, n_jobs=n_jobs)
     assert leaves is not None  # only a check for finite values can fail
     return leaves
+
+
+def dense_blocks(X: Singles | Windows | SparseRows) -> Iterator[tuple[slice, Singles]]:
+    """Iterate over blocks of rows as dense arrays."""
+    is_sparse = isinstance(X, SparseRows)
+    at_once = max(1, SPARSE_VALUES_AT_ONCE // X.n_features) if is_sparse else ROWS_AT_ONCE
+    for block in row_blocks(len(X), at_once):
+        rows = X[block]
+        yield block, rows.dense() if isinstance(rows, SparseRows) else rows
 
 
 def route_reference(tree: CrispTree, X: npt.NDArray[np.float32]) -> Leaves:
@@ -367,30 +365,22 @@ def route_array(
     return leaves if finite else None
 
 
-def route_windows(tree: FlatTree, windows: Windows, *, n_jobs: int | None = None, instruction_set: str = "") -> Leaves:
-    """Leaf of every window, as if its values were an array of rows. All values must be finite."""
-    leaves = np.empty(len(windows), dtype=np.int64)
-    if router is None:
-        _warn_once()
-        for rows in row_blocks(len(windows), WINDOWS_AT_ONCE):
-            leaves[rows] = route_reference(tree, windows[rows])
-        return leaves
-    compiled_tree(tree).route_windows(*_window_arrays(windows), leaves, n_threads(n_jobs), instruction_set)
-    return leaves
-
-
-def route_sparse(tree: FlatTree, rows: SparseRows, *, n_jobs: int | None = None) -> Leaves:
-    """Leaf of every sparse row: that of the same row with its zeros, bit for bit. All values must be finite.
+def route_implicit(
+    tree: FlatTree, X: Windows | SparseRows, *, n_jobs: int | None = None, instruction_set: str = ""
+) -> Leaves:
+    """Leaf of every window or sparse row: that of the same row in an array, bit for bit. All values must be finite.
 
     Zeros add nothing to a score, and the other terms go to the lanes of a sum in the order of their features.
     """
-    leaves = np.empty(len(rows), dtype=np.int64)
+    leaves = np.empty(len(X), dtype=np.int64)
     if router is None:
         _warn_once()
-        for block in row_blocks(len(rows), max(1, SPARSE_VALUES_AT_ONCE // rows.n_features)):
-            leaves[block] = route_reference(tree, rows[block].dense())
-        return leaves
-    compiled_tree(tree).route_sparse(*_csr_arrays(rows), leaves, n_threads(n_jobs))
+        for block, rows in dense_blocks(X):
+            leaves[block] = route_reference(tree, rows)
+    elif isinstance(X, Windows):
+        compiled_tree(tree).route_windows(*_window_arrays(X), leaves, n_threads(n_jobs), instruction_set)
+    else:
+        compiled_tree(tree).route_sparse(*_csr_arrays(X), leaves, n_threads(n_jobs))
     return leaves
 
 
@@ -419,7 +409,7 @@ def compiled_tree(tree: FlatTree) -> Any:
     cached = tree.__dict__.get("_router")
     if cached is None:
         assert router is not None
-        cached = router.Router(*(_contiguous(part) for part in (tree.left, tree.right, tree.weight, tree.bias)))
+        cached = router.Router(*(_contiguous(part) for part in (tree.structure.left, tree.structure.right, tree.weight, tree.bias)))
         tree.__dict__["_router"] = cached
     return cached
 
@@ -438,18 +428,14 @@ def _contiguous(values: Any) -> npt.NDArray[Any]:
     return np.require(values, requirements=("C", "A"))
 
 
-_warned: set[str] = set()
-
-
+@cache
 def _warn_once() -> None:
-    if not _warned:
-        _warned.add("once")
-        warnings.warn(
-            "crisptree was installed without its compiled kernel and predicts with NumPy: the same leaves, but many "
-            "times slower. Reinstall it where a C++ compiler is available.",
-            CrispTreeWarning,
-            stacklevel=4,
-        )
+    warnings.warn(
+        "crisptree was installed without its compiled kernel and predicts with NumPy: the same leaves, but many times "
+        "slower. Reinstall it where a C++ compiler is available.",
+        CrispTreeWarning,
+        stacklevel=4,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -457,10 +443,6 @@ class CrispForest:
     """Trees of the same features and outputs. Sums are in the order of the trees, whatever the number of threads."""
 
     trees: tuple[CrispTree, ...]
-
-    @classmethod
-    def of(cls, trees: Sequence[CrispTree]) -> CrispForest:
-        return cls(tuple(trees))
 
     def __len__(self) -> int:
         return len(self.trees)

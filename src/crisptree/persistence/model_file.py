@@ -106,7 +106,10 @@ def read(path: str | PathLike[str], known: Collection[str]) -> ModelFile:
             sections = _read_document(data, path)
             _check_known(sections, known, path)
             return ModelFile(path, sections)
-        _check_header(int.from_bytes(data[:8], "little"), len(data) - 8)
+        length = int.from_bytes(data[:8], "little")
+        if length > len(data) - 8:
+            raise ModelFileError("this is not a crisptree model file: it is shorter than its header says.")
+        limits.current().check("line_bytes", length, f"has a header of {length:,} bytes")
         return _read(path, data, known)
 
 
@@ -120,7 +123,7 @@ def _read(path: str | PathLike[str], data: bytes, known: Collection[str]) -> Mod
         raise ModelFileError(f"{path} is not a crisptree model file, or its header is damaged.") from error
     if form != FORMAT:
         raise ModelFileError(f"{path} has format {form!r}; this version of crisptree reads format {FORMAT}. Update it.")
-    if not _is_digest(digest) or _checksum(data, digest) != digest:
+    if not isinstance(digest, str) or _checksum(data, digest) != digest:
         raise ModelFileError(f"{path} is damaged: its checksum does not agree with its content.")
     _check_known(sections, known, path)
     try:
@@ -144,12 +147,6 @@ def check_channels(channels: object, path: str | PathLike[str]) -> None:
     """Reject a number of image channels that is neither None nor a positive integer."""
     if channels is not None and not (isinstance(channels, int) and 0 < channels <= MAX_CHANNELS):
         raise ModelFileError(f"{path} must store the number of channels; it stores {channels!r}.")
-
-
-def _check_header(length: int, size: int) -> None:
-    if not 0 <= length <= size:
-        raise ModelFileError("this is not a crisptree model file: it is shorter than its header says.")
-    limits.current().check("line_bytes", length, f"has a header of {length:,} bytes")
 
 
 def _check_known(sections: Sections, known: Collection[str], path: str | PathLike[str]) -> None:
@@ -181,10 +178,6 @@ def _with_digest(data: bytes, old: str, new: str) -> bytes:
     """Replace the checksum entry; inside any other text its quotation marks would be escaped."""
     entry = f'"{DIGEST}":"{{}}"'
     return data.replace(entry.format(old).encode(), entry.format(new).encode(), 1)
-
-
-def _is_digest(digest: Any) -> bool:
-    return isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None
 
 
 def document_of(sections: Sections) -> dict[str, Any]:
@@ -271,38 +264,30 @@ def _array(value: Any, location: str) -> npt.NDArray[Any]:
     if not isinstance(array["type"], str) or array["type"] not in ARRAY_TYPES:
         raise _wrong(f"{location}.type", f"must be one of {', '.join(ARRAY_TYPES)}", array["type"])
     shape = array["shape"]
-    if not isinstance(shape, list) or not 0 < len(shape) <= MAX_DIMENSIONS or not all(map(_is_length, shape)):
+    if (
+        not isinstance(shape, list)
+        or not 0 < len(shape) <= MAX_DIMENSIONS
+        or not all(type(side) is int and 0 <= side < 2**31 for side in shape)
+    ):
         raise _wrong(f"{location}.shape", f"must be a list of 1 to {MAX_DIMENSIONS} whole numbers", shape)
     dtype = ARRAY_TYPES[array["type"]]
-    flat = list(_numbers(array["values"], tuple(shape), dtype, f"{location}.values"))
-    return np.array(flat, dtype=dtype).reshape(shape)
-
-
-def _numbers(values: Any, shape: tuple[int, ...], dtype: np.dtype[Any], location: str) -> Iterator[float]:
-    """Iterate over the numbers of nested lists of a shape, checked for the range of the type."""
-    if not shape:
-        yield _number(values, dtype, location)
-        return
-    if not isinstance(values, list) or len(values) != shape[0]:
-        got = f"a list of {len(values)}" if isinstance(values, list) else _shown(values)
-        raise ModelFileError(f"{location} must be a list of {shape[0]} entries; got {got}.")
-    for number, value in enumerate(values):
-        yield from _numbers(value, shape[1:], dtype, f"{location}[{number}]")
-
-
-def _number(value: Any, dtype: np.dtype[Any], location: str) -> float:
-    if dtype.kind == "f":
-        if value is None:
-            return math.nan
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            largest = float(np.finfo(dtype).max)
-            if -largest <= value <= largest:
-                return float(value)
-        raise _wrong(location, f"must be a number that {dtype} can hold, or null", value)
-    limits = np.iinfo(dtype)
-    if isinstance(value, int) and not isinstance(value, bool) and limits.min <= value <= limits.max:
-        return value
-    raise _wrong(location, f"must be a whole number from {limits.min} to {limits.max}", value)
+    values = np.array(array["values"], dtype=object)
+    if values.shape != tuple(shape) and math.prod(shape) + values.size > 0:
+        raise ModelFileError(f"{location}.values must be nested lists of the shape {shape}; they are not.")
+    is_float, numbers = dtype.kind == "f", np.empty(math.prod(shape), dtype)
+    kinds = (int, float) if is_float else (int,)  # the type of true and false is neither
+    bounds = np.finfo(dtype) if is_float else np.iinfo(dtype)
+    low, high = (bound.item() if is_float else bound for bound in (bounds.min, bounds.max))
+    for number, (index, value) in enumerate(np.ndenumerate(values)):
+        if is_float and value is None:
+            numbers[number] = np.nan
+        elif type(value) in kinds and low <= value <= high:
+            numbers[number] = value
+        else:
+            entry = "".join(f"[{place}]" for place in index)
+            must = f"number that {dtype} can hold, or null" if is_float else f"whole number from {low} to {high}"
+            raise _wrong(f"{location}.values{entry}", f"must be a {must}", value)
+    return numbers.reshape(shape)
 
 
 def _object(value: Any, location: str, keys: tuple[str, ...] | None = None) -> dict[str, Any]:
@@ -317,10 +302,6 @@ def _object(value: Any, location: str, keys: tuple[str, ...] | None = None) -> d
                 f"{location} must have no other entries than {_listed(keys or ())}; it has {key!r} too."
             )
     return value
-
-
-def _is_length(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 
 def _wrong(location: str, must: str, got: Any) -> ModelFileError:

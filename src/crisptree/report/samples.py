@@ -286,8 +286,8 @@ def collect_what_if(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, An
         )
     return {
         "columns": described,
-        "left": pack(tree.left, "int32"),
-        "right": pack(tree.right, "int32"),
+        "left": pack(tree.structure.left, "int32"),
+        "right": pack(tree.structure.right, "int32"),
         "weight": pack(tree.weight, "float32"),
         "bias": pack(tree.bias, "float32"),
         "rows": pack(X, "float32"),

@@ -388,7 +388,7 @@ class ForestEvaluator(Evaluator):
         return [Trial(values, scores, join_weights(folds, self.scoring), weights, leaves, predictions=predictions)]
 
     def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> Doubles:
-        probabilities = CrispForest.of(trees).values(fold.held_out.X, self.n_jobs)
+        probabilities = CrispForest(tuple(trees)).values(fold.held_out.X, self.n_jobs)
         assert probabilities is not None
         return score_values(probabilities, fold, self.scoring)[0]
 
