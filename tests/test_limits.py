@@ -168,7 +168,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_small_file_that_unpacks_to_much_is_left_where_the_limit_is(tmp_path, name):
+def test_decompression_of_a_small_file_stops_at_the_limit(tmp_path, name):
     (tmp_path / name).write_bytes(BOMBS[name])
     with (
         limits.changed(unpacked_bytes=8 * MEGABYTE),
@@ -179,7 +179,7 @@ def test_a_small_file_that_unpacks_to_much_is_left_where_the_limit_is(tmp_path, 
     assert taken.bytes < 40 * MEGABYTE
 
 
-def test_the_member_of_a_zip_is_left_where_the_limit_is(tmp_path):
+def test_decompression_of_a_zip_member_stops_at_the_limit(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("rows.data", bytes(64 * MEGABYTE))
         file.writestr("inner.data.bz2", BOMBS["x.bz2"])
@@ -194,7 +194,7 @@ def test_the_member_of_a_zip_is_left_where_the_limit_is(tmp_path):
 
 
 @pytest.mark.parametrize("text", [b"a" * 32 * MEGABYTE, b"a,y\n" + b"1,2\n" * 8 * MEGABYTE], ids=["a line", "rows"])
-def test_a_packed_table_that_unpacks_to_much_is_left_where_the_limit_is(tmp_path, text):
+def test_decompression_of_a_table_stops_at_the_limit(tmp_path, text):
     (tmp_path / "x.csv.gz").write_bytes(gzip.compress(text, 1))
     with limits.changed(unpacked_bytes=8 * MEGABYTE, unpacked_ratio=1), peak() as taken:  # noqa: SIM117
         with pytest.raises(TableError, match=r"x\.csv\.gz (unpacks to|begins with a line of) more than"):
@@ -202,7 +202,7 @@ def test_a_packed_table_that_unpacks_to_much_is_left_where_the_limit_is(tmp_path
     assert taken.bytes < 64 * MEGABYTE
 
 
-def test_a_line_without_end_is_left_where_the_limit_is(tmp_path):
+def test_reading_an_endless_line_stops_at_the_limit(tmp_path):
     (tmp_path / "x.csv").write_bytes(b"a" * 4 * MEGABYTE)
     with (
         limits.changed(line_bytes=MEGABYTE),
@@ -287,7 +287,7 @@ def test_a_segmenter_of_enormous_scales_is_refused_by_its_file_and_by_fit(tmp_pa
     check_window_reach(31, (1, 4))
 
 
-def test_names_of_features_may_not_be_multiplied_without_end():
+def test_total_length_of_feature_names_is_limited():
     content = {"version": 1, "named": True, "missing": [], "target": None, "left_out": {}}
     content["columns"] = [{"name": "n" * 10**6, "kind": "category", "categories": [str(n) for n in range(10**4)]}]
     arrays = {"mean": np.array([np.nan]), "missing": np.array([0], dtype=np.uint8)}
@@ -307,12 +307,12 @@ def test_limits_are_changed_for_a_block_and_by_the_environment(monkeypatch):
 
 
 @pytest.mark.parametrize(("change", "error"), [({"pagse": 3}, TypeError), ({"pages": 0}, ValueError)])
-def test_a_limit_that_is_none_is_refused(change, error):
+def test_an_invalid_limit_is_rejected(change, error):
     with pytest.raises(error, match="limit"), limits.changed(**change):
         limits.current()
 
 
-def test_the_message_says_how_to_raise_the_limit(tmp_path):
+def test_the_error_names_the_limit_and_how_to_raise_it(tmp_path):
     (tmp_path / "x.csv").write_text("a,y\n1,2\n")
     with limits.changed(file_bytes=4), pytest.raises(TableError, match="CRISPTREE_LIMIT_FILE_BYTES=8"):
         open_table(tmp_path / "x.csv")

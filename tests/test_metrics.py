@@ -19,7 +19,7 @@ def test_the_adapted_rand_error_is_that_of_all_pairs_of_pixels():
     assert metrics.adapted_rand_error(truth, found) == pytest.approx(expected)
 
 
-def test_equal_segments_have_no_error_whatever_their_numbers():
+def test_the_adapted_rand_error_ignores_segment_labels():
     truth = np.array([[1, 1, 0, 2], [1, 0, 3, 3]])
     assert metrics.adapted_rand_error(truth, np.array([[7, 7, 0, 5], [7, 0, 9, 9]])) == 0.0
     assert metrics.adapted_rand_error([truth, truth], [truth, truth]) == 0.0
@@ -31,14 +31,9 @@ def test_a_pixel_between_the_found_segments_is_a_segment_of_its_own():
     assert metrics.adapted_rand_error([[1, 1, 1, 1]], [[0, 0, 0, 0]]) == pytest.approx(numbered)
 
 
-def test_a_merged_and_a_split_cell_cost_alike():
+def test_merging_and_splitting_a_cell_have_the_same_error():
     apart, joined = np.array([[1, 1, 2, 2]]), np.array([[1, 1, 1, 1]])
     assert metrics.adapted_rand_error(apart, joined) == pytest.approx(metrics.adapted_rand_error(joined, apart))
-
-
-def test_segments_hang_together_by_their_sides_not_by_their_corners():
-    assert metrics.segments([[1, 0], [0, 1]]).max() == 2
-    assert metrics.segments([[1, 1], [0, 1]]).max() == 1
 
 
 def test_neighbours_are_counted_in_every_image_and_never_across_two():
@@ -78,7 +73,7 @@ def test_labels_may_be_text():
         (lambda: metrics.neighbours_in_same_leaf([[1]]), "two pixels"),
     ],
 )
-def test_what_cannot_be_counted_is_refused_with_a_sentence(call, sentence):
+def test_invalid_label_images_are_rejected(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
 
@@ -94,17 +89,17 @@ def test_log_loss_and_brier_score_are_those_of_scikit_learn():
     assert metrics.brier_score(NUMBERS % 2, two) == pytest.approx(2 * theirs.brier_score_loss(NUMBERS % 2, two[:, 1]))
 
 
-def test_labels_are_found_among_the_classes():
+def test_labels_are_matched_to_the_columns_of_classes():
     for measure in (metrics.log_loss, metrics.brier_score, metrics.calibration_error):
         assert measure(CLASSES[NUMBERS], SAID, CLASSES) == measure(NUMBERS, SAID)
 
 
-def test_the_log_loss_of_a_class_without_a_chance_is_infinite_and_that_of_certainty_is_zero():
+def test_log_loss_is_infinite_for_probability_zero_and_zero_for_probability_one():
     assert metrics.log_loss([0, 1], [[1.0, 0.0], [1.0, 0.0]]) == np.inf
     assert str(metrics.log_loss([0], [[1.0, 0.0]])) == "0.0"
 
 
-def test_the_brier_score_goes_from_zero_to_two():
+def test_the_brier_score_is_between_zero_and_two():
     assert metrics.brier_score([0], [[1.0, 0.0, 0.0]]) == 0
     assert metrics.brier_score([2], [[1.0, 0.0, 0.0]]) == 2
 
@@ -143,7 +138,7 @@ def test_the_calibration_error_does_not_depend_on_the_order_of_rows_that_are_equ
         (["x"], [[0.5, 0.5]], ["a"], "must name the 2 columns"),
     ],
 )
-def test_what_are_no_probabilities_is_refused_with_a_sentence(truth, said, classes, message):
+def test_invalid_probabilities_are_rejected(truth, said, classes, message):
     for measure in (metrics.log_loss, metrics.brier_score, metrics.calibration_error):
         with pytest.raises(ValueError, match=message):
             measure(truth, said, classes)

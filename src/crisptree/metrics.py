@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage
 from sklearn.metrics.cluster import contingency_matrix
 
 Images = npt.ArrayLike | Sequence[npt.ArrayLike]
@@ -35,7 +34,6 @@ __all__ = [
     "flatten_pixels",
     "log_loss",
     "neighbours_in_same_leaf",
-    "segments",
 ]
 
 
@@ -136,24 +134,12 @@ def flatten_pixels(
     return true, predicted
 
 
-def segments(inside: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    """Label the connected components of a mask (4-neighbourhood) from 1; 0 is the background.
-
-    Examples
-    --------
-    >>> segments(np.array([[1, 0, 1], [1, 0, 0]], dtype=bool))
-    array([[1, 0, 2],
-           [1, 0, 0]], dtype=int32)
-    """
-    return np.asarray(ndimage.label(np.asarray(inside, dtype=bool))[0], dtype=np.int32)
-
-
 def adapted_rand_error(y_true: Images, y_pred: Images) -> float:
     """Compute 1 − the F-score of pairs of pixels in one segment, as in the ISBI 2012 challenge; mean over images.
 
     Precision is the share of pairs in one segment of ``y_pred`` that are also in one of ``y_true``, recall the reverse.
     Pixels that are 0 in ``y_true`` are ignored; each pixel that is 0 in ``y_pred`` is a segment of its own. Both are
-    images of numbered segments (see ``segments``): one, an array (n, height, width), or a list.
+    images of numbered segments, as ``scipy.ndimage.label`` makes them: one, an array (n, height, width), or a list.
 
     Examples
     --------

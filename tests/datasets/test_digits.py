@@ -11,6 +11,6 @@ def test_the_parts_hold_every_digit_once_and_all_classes():
     assert np.prod(digits.image_shape) == digits.X_train.shape[1]
 
 
-def test_the_seed_draws_the_parts():
+def test_the_seed_determines_the_split():
     assert np.array_equal(load_digits().X_test, load_digits().X_test)
     assert not np.array_equal(load_digits(seed=1).X_test, load_digits().X_test)

@@ -94,7 +94,7 @@ def changed(file, **changes):
     return PublishedFile(**{**vars(file), **changes})
 
 
-def test_a_verified_file_is_written_whole_and_progress_is_told(published_file, tmp_path):
+def test_a_verified_file_is_written_and_progress_is_reported(published_file, tmp_path):
     steps = []
     receipt = fetch(published_file, tmp_path / "new" / "home", on_bytes=lambda *step: steps.append(step))
     assert receipt.path.read_bytes() == DATA
@@ -105,7 +105,7 @@ def test_a_verified_file_is_written_whole_and_progress_is_told(published_file, t
     assert [path.name for path in receipt.path.parent.iterdir()] == ["rows.bin"]
 
 
-def test_a_file_that_is_there_is_not_fetched_again(published_file, tmp_path):
+def test_an_existing_file_is_not_downloaded_again(published_file, tmp_path):
     fetch(published_file, tmp_path)
     elsewhere = changed(published_file, url="http://127.0.0.1:1/")
     again = fetch(elsewhere, tmp_path)
@@ -116,7 +116,7 @@ def test_a_file_that_is_there_is_not_fetched_again(published_file, tmp_path):
     assert (tmp_path / "rows.bin").read_bytes() == DATA
 
 
-def test_another_file_of_that_name_is_kept_until_told_to_replace_it(published_file, tmp_path):
+def test_an_existing_file_with_another_checksum_is_kept_unless_replaced(published_file, tmp_path):
     (tmp_path / "rows.bin").write_bytes(b"mine")
     with pytest.raises(DownloadError, match=r"is there already, but .* `replace=True`"):
         fetch(published_file, tmp_path)
@@ -133,26 +133,26 @@ def test_another_file_of_that_name_is_kept_until_told_to_replace_it(published_fi
         ({"checksum": None}, "checksum of rows.bin is not known"),
     ],
 )
-def test_a_file_that_is_not_the_published_one_is_not_kept(published_file, tmp_path, changes, message):
+def test_a_file_with_another_size_or_checksum_is_discarded(published_file, tmp_path, changes, message):
     home = tmp_path / "home"
     with pytest.raises(DownloadError, match=message):
         fetch(changed(published_file, **changes), home)
     assert not home.exists() or not list(home.iterdir())
 
 
-def test_a_confirmed_checksum_holds_even_when_unverified_files_are_welcome(published_file, tmp_path):
+def test_unverified_files_must_match_a_confirmed_checksum(published_file, tmp_path):
     with pytest.raises(DownloadError, match="must have sha256"):
         fetch(changed(published_file, checksum=Checksum("sha256", "0" * 64)), tmp_path, unverified=True)
 
 
 @pytest.mark.parametrize("checksum", [None, Checksum("md5", "0" * 32)], ids=["unknown", "doubtful"])
-def test_an_unverified_file_is_kept_on_demand_and_says_so(published_file, tmp_path, checksum):
+def test_an_unverified_file_is_kept_on_request(published_file, tmp_path, checksum):
     receipt = fetch(changed(published_file, checksum=checksum), tmp_path, unverified=True)
     assert not receipt.verified
     assert receipt.sha256 == SHA256.digest
 
 
-def test_nothing_is_unpacked_before_its_checksum_is_known(site, tmp_path, monkeypatch):
+def test_a_download_is_not_unpacked(site, tmp_path, monkeypatch):
     root, address = site
     file = PublishedFile("a.zip", f"{address}/a.zip", content=Content("rows.data", len(DATA), SHA256))
     (root / "a.zip").write_bytes(b"no archive at all")
@@ -166,7 +166,7 @@ def test_nothing_is_unpacked_before_its_checksum_is_known(site, tmp_path, monkey
     assert not receipt.verified, "what is inside is checked by whoever reads it"
 
 
-def test_an_md5_is_a_hint_and_verifies_nothing(published_file, tmp_path):
+def test_a_matching_md5_is_reported_as_proof_but_not_as_verified(published_file, tmp_path):
     md5 = Checksum("md5", hashlib.md5(DATA).hexdigest())
     receipt = fetch(changed(published_file, checksum=md5), tmp_path)
     assert not receipt.verified
@@ -174,20 +174,20 @@ def test_an_md5_is_a_hint_and_verifies_nothing(published_file, tmp_path):
 
 
 @pytest.mark.parametrize("place", ["rows.bin", "endless"])
-def test_a_file_of_unknown_size_has_a_largest_one(site, published_file, tmp_path, place):
+def test_a_file_of_unknown_size_is_limited(site, published_file, tmp_path, place):
     file = changed(published_file, url=f"{site[1]}/{place}", size=None)
     with limits.changed(download_bytes=100_000), pytest.raises(DownloadError, match="more than the limit of 100,000"):
         fetch(file, tmp_path / "home")
     assert not list((tmp_path / "home").iterdir())
 
 
-def test_control_characters_of_a_server_are_shown_and_not_sent(site, published_file, tmp_path):
+def test_control_characters_of_a_server_are_escaped(site, published_file, tmp_path):
     with pytest.raises(DownloadError, match=r"answered 418 \(a \\x1b\[2Jpot\)"):
         fetch(changed(published_file, url=f"{site[1]}/pot"), tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes in folders")
-def test_what_is_there_but_no_file_is_refused_at_once(published_file, tmp_path):
+def test_an_existing_pipe_is_rejected(published_file, tmp_path):
     os.mkfifo(tmp_path / "rows.bin")
     with pytest.raises(DownloadError, match="must be a regular file"):
         fetch(published_file, tmp_path)
@@ -209,14 +209,14 @@ def test_an_interrupt_leaves_nothing(published_file, tmp_path):
     assert not list((tmp_path / "home").iterdir())
 
 
-def test_the_server_and_the_network_are_told_apart(site, published_file, tmp_path):
+def test_errors_of_server_and_network_are_distinguished(site, published_file, tmp_path):
     with pytest.raises(DownloadError, match=r"answered 404 .* by other means and put it into"):
         fetch(changed(published_file, url=f"{site[1]}/none.bin"), tmp_path)
     with pytest.raises(DownloadError, match=r"cannot be reached .* Is this machine connected"):
         fetch(changed(published_file, url="http://127.0.0.1:1/rows.bin"), tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_named(published_file, tmp_path):
+def test_a_folder_that_cannot_be_created_is_named(published_file, tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(DownloadError, match=r"cannot write .*file"):
         fetch(published_file, tmp_path / "file" / "home")
@@ -230,7 +230,7 @@ def test_without_pooch_the_extra_is_named_and_a_local_mirror_still_works(publish
     assert fetch(published_file, tmp_path, url=(site[0] / "rows.bin").as_uri()).verified
 
 
-def test_a_response_that_the_server_compresses_is_not_kept(site, published_file, tmp_path, monkeypatch):
+def test_a_compressed_response_is_limited(site, published_file, tmp_path, monkeypatch):
     packed = gzip.compress(bytes(10**7))
     monkeypatch.setitem(SERVED, "/packed", functools.partial(send_packed, data=packed))
     file = changed(published_file, url=f"{site[1]}/packed", size=None)

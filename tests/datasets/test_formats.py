@@ -48,7 +48,7 @@ def test_a_damaged_archive_is_refused_by_its_name(tmp_path):
         read_bytes(path)
 
 
-def test_a_member_of_a_zip_is_found_in_any_folder_and_unpacked(tmp_path):
+def test_a_member_of_a_zip_is_read_from_any_folder(tmp_path):
     path = zipped(tmp_path / "a.zip", **{"readme": b"no", "deep/rows.data.Z": compress(b"1,2,3")})
     assert read_bytes(path, member="rows.data") == b"1,2,3"
     with pytest.raises(DataFormatError, match=r"no other\.data in it, only readme, deep/rows\.data\.Z"):
@@ -85,7 +85,7 @@ def test_libsvm_text_that_is_wrong_is_refused_by_its_name(tmp_path, text):
         read_libsvm_file(tmp_path / "rows.t", 3)
 
 
-def test_a_compact_file_must_hold_the_arrays_that_are_asked_for(tmp_path):
+def test_a_compact_file_must_hold_the_requested_arrays(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.zeros(3), y=np.ones(3))
     assert [array.sum() for array in read_compact(tmp_path / "a.npz", "y", "X")] == [3, 0]
     with pytest.raises(DataFormatError, match="must hold the arrays X, y_train; it holds X, y"):

@@ -22,7 +22,7 @@ def test_folders_are_read_in_the_order_of_their_numbers(tmp_path):
 
 @pytest.mark.parametrize("array", [GREY, COLOR, DEEP], ids=["grey", "color", "16 bits"])
 @pytest.mark.parametrize("ending", ["png", "tif"])
-def test_pixels_come_as_they_are(tmp_path, array, ending):
+def test_pixel_values_are_read_unchanged(tmp_path, array, ending):
     path = tmp_path / f"ä.{ending}"
     Image.fromarray(array).save(path)
     (found,) = read_images(path)
@@ -46,13 +46,13 @@ def test_labels_are_the_numbers_of_a_palette_and_images_its_colors(tmp_path):
     assert read_images(tmp_path / "p.png")[0].array.shape == (5, 7, 3)
 
 
-def test_what_is_written_is_read_again(tmp_path):
+def test_images_round_trip(tmp_path):
     for array in (GREY, DEEP):
         write_png(tmp_path / "x.png", array)
         assert np.array_equal(read_images(tmp_path / "x.png", labels=True)[0].array, array)
 
 
-def test_what_is_no_image_is_refused_in_a_sentence(tmp_path):
+def test_files_that_are_no_images_are_rejected(tmp_path):
     with pytest.raises(DataFormatError, match="there is no file or folder"):
         read_images(tmp_path / "none")
     with pytest.raises(DataFormatError, match=r"must hold \.png, \.tif, \.tiff files; it holds none"):

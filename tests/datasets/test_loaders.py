@@ -146,7 +146,7 @@ class TestConnect4:
         assert np.array_equal(back.sum(axis=2), np.ones((50, 42)))
         assert np.array_equal(sorted_rows(back.argmax(axis=2)), sorted_rows(X))
 
-    def test_the_parts_have_all_classes_in_their_share_and_hang_on_the_seed(self, text, tmp_path):
+    def test_the_split_is_stratified_and_depends_on_the_seed(self, text, tmp_path):
         self.write(tmp_path, "connect-4.data", text)
         data = load_connect4(tmp_path)
         assert [np.bincount(y).tolist() for y in parts(data, "y")][2] == [2, 3, 5]
@@ -213,7 +213,7 @@ class TestProtein:
             assert np.array_equal(rows, X.astype(np.float32))
             assert np.array_equal(labels, y)
 
-    def test_part_of_the_rows_does_not_pass_for_protein(self, files, tmp_path):
+    def test_a_part_of_the_rows_is_not_accepted_as_protein(self, files, tmp_path):
         with pytest.raises(DataFormatError, match="train part of protein has 14,895 rows; these files have 9"):
             load_protein(tmp_path)
 

@@ -27,7 +27,7 @@ def test_the_variable_comes_before_the_cache(monkeypatch):
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-def test_the_cache_lies_where_the_system_keeps_it(monkeypatch, platform):
+def test_the_cache_folder_is_that_of_the_platform(monkeypatch, platform):
     monkeypatch.setattr("sys.platform", platform)
     assert get_cache_folder().name == "crisptree"
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
@@ -36,7 +36,7 @@ def test_the_cache_lies_where_the_system_keeps_it(monkeypatch, platform):
 
 
 @pytest.mark.parametrize("name", WITH_FILES)
-def test_a_missing_data_set_is_answered_with_all_that_helps_to_get_it(name, tmp_path):
+def test_the_error_for_a_missing_data_set_lists_files_folders_and_remedies(name, tmp_path):
     with pytest.raises(DataNotFoundError) as caught:
         LOADERS[name](tmp_path)
     letter = str(caught.value)
@@ -51,7 +51,7 @@ def test_a_missing_data_set_is_answered_with_all_that_helps_to_get_it(name, tmp_
     assert "CRISPTREE_DATA" in letter
 
 
-def test_it_is_a_file_not_found_error(tmp_path):
+def test_a_missing_data_set_raises_file_not_found_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_mnist(tmp_path / "nowhere")
 
@@ -69,12 +69,12 @@ def test_the_own_folder_of_a_data_set_comes_first(tmp_path):
         assert find("mnist", tmp_path).paths == (path,)
 
 
-def test_a_folder_does_not_pass_for_a_file(tmp_path):
+def test_a_folder_is_not_accepted_as_a_file(tmp_path):
     (tmp_path / "mnist.npz").mkdir()
     assert find("mnist", tmp_path) is None
 
 
-def test_other_data_is_never_taken_for_protein(tmp_path):
+def test_other_data_is_not_accepted_as_protein(tmp_path):
     for name in ("protein_val_partial.npz", "protein.npz", "protein", "protein.t"):
         (tmp_path / name).write_bytes(b"")
     assert find("protein", tmp_path) is None

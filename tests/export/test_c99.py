@@ -67,7 +67,7 @@ QUICK = ("gcc", "g++ with fused products", "32 bits, 80-bit floats", "sanitizers
         for name in ("oblique", "axis")
     ],
 )
-def test_every_compiler_agrees_and_has_nothing_to_warn_of(compiler, name, request, tmp_path):
+def test_every_compiler_agrees_without_warnings(compiler, name, request, tmp_path):
     command = programs.COMPILERS[compiler]
     if not programs.can_compile(command, tmp_path):
         pytest.skip(f"{compiler} is not there")
@@ -77,7 +77,7 @@ def test_every_compiler_agrees_and_has_nothing_to_warn_of(compiler, name, reques
     np.testing.assert_array_equal(model.classes_[classes], model.predict(X))
 
 
-def test_fast_math_is_an_error_and_not_another_leaf(axis, tmp_path):
+def test_fast_math_is_a_compile_error(axis, tmp_path):
     (tmp_path / "model.h").write_text(export.c(axis[0]))
     command = [*("cc", "-ffast-math", "-x", "c", "-DMODEL_IMPLEMENTATION", "-c"), str(tmp_path / "model.h")]
     result = subprocess.run([*command, "-o", os.devnull], capture_output=True, text=True, check=False)
@@ -101,7 +101,7 @@ def test_a_single_leaf_is_exported(tmp_path):
 # Names that want to be code.
 
 
-def test_names_compile_to_nothing_but_strings(tmp_path):
+def test_names_compile_to_string_literals_only(tmp_path):
     model, X = numbers(n=100, n_features=len(HOSTILE_COLUMNS), labels=HOSTILE[:4], max_depth=2)
     hostile = (*HOSTILE_COLUMNS[:-1], "ends in a backslash \\")
     portable = replace(Portable.of(model), feature_names=hostile)
@@ -116,12 +116,12 @@ def test_names_compile_to_nothing_but_strings(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "2nd", "a-b", "_x", "ü", 'x"; system("y'])
-def test_a_prefix_that_is_no_name_is_refused(axis, name):
+def test_an_invalid_prefix_is_rejected(axis, name):
     with pytest.raises(ExportError, match="`name` must be ASCII letters"):
         export.c(axis[0], name=name)
 
 
-def test_names_that_no_string_of_c_holds_are_refused():
+def test_names_that_c_strings_cannot_hold_are_rejected():
     for label, why in (("a\0b", "no null"), ("x" * 5000, "at most 4095 bytes")):
         model, _ = numbers(n=60, n_features=2, n_classes=2, max_depth=1, labels=["ok", "other"])
         with pytest.raises(ExportError, match=why):
@@ -202,7 +202,7 @@ def test_quantization_changes_few_classes_of_digits(digits, precision, most):
 
 
 @pytest.mark.parametrize(("name", "precision"), [("oblique", "int16"), ("axis", "int8"), ("digits", "int8")])
-def test_c_code_equals_exact_arithmetic_for_rows_anywhere(name, precision, request, tmp_path):
+def test_c_code_equals_exact_arithmetic_for_rows_of_any_magnitude(name, precision, request, tmp_path):
     model, X = request.getfixturevalue(name)
     text = export.c(model, integer=precision)
     X = np.concatenate([X, 1e4 * X[:300]]).astype(np.float32)  # far beyond the range of the inputs
@@ -219,7 +219,7 @@ def test_c_code_equals_exact_arithmetic_for_rows_anywhere(name, precision, reque
 
 
 @pytest.mark.parametrize("precision", ["int8", "int16"])
-def test_no_inputs_can_make_a_sum_overflow(digits, precision, tmp_path):
+def test_no_input_overflows_a_sum(digits, precision, tmp_path):
     model, _ = digits
     for inputs in ("plain", "scaled"):
         trees = quantize(Portable.of(model), precision, inputs)
@@ -228,7 +228,7 @@ def test_no_inputs_can_make_a_sum_overflow(digits, precision, tmp_path):
         assert sums.max() <= trees.max_sum() <= 2**31 - 1
 
 
-def test_a_bias_beyond_all_inputs_decides_alone():
+def test_a_bias_beyond_all_inputs_decides_the_split():
     model, X = numbers(n=100, n_features=4, max_depth=2)
     portable = Portable.of(model)
     tree = replace(portable.trees[0], bias=np.float32([1e30, -1e30, 1e30])[: len(portable.trees[0].bias)])
@@ -257,7 +257,7 @@ def test_rows_that_plain_inputs_cannot_hold_are_refused(digits):
         export.check(model, X[:3] + np.float32([[0], [0.5], [0]]), "c", integer="int8", inputs="plain")
 
 
-def test_sparse_tables_are_taken_where_they_are_smaller():
+def test_sparse_tables_are_used_where_they_are_smaller():
     fitted, X = numbers(n=100, n_features=600, max_depth=2)
     portable = Portable.of(fitted)
     weight = portable.trees[0].weight.copy()
@@ -275,7 +275,7 @@ def test_sparse_tables_are_taken_where_they_are_smaller():
         np.testing.assert_array_equal(run(few, text, rows).leaves, run(dense, render(dense, **options), rows).leaves)
 
 
-def test_limits_are_kept_or_the_model_is_refused(digits):
+def test_a_model_beyond_the_flash_or_stack_limit_is_rejected(digits):
     model, _ = digits
     costs = DeviceCost.of(Portable.of(model), make_header(Portable.of(model), "model", "int8", "auto"))
     assert export.c(model, integer="int8", max_flash=costs.flash, max_stack=costs.stack)
@@ -305,7 +305,7 @@ needs_arm = pytest.mark.skipif(not programs.shutil.which("arm-none-eabi-gcc"), r
 @needs_arm
 @pytest.mark.parametrize("options", [{}, {"integer": "int8"}], ids=str)
 @pytest.mark.parametrize("n_trees", [1, 3])
-def test_a_cortex_m0_needs_no_more_than_is_said(digits, options, n_trees, tmp_path, record_property):
+def test_cost_on_a_cortex_m0_is_at_most_the_estimate(digits, options, n_trees, tmp_path, record_property):
     portable = Portable.of(digits[0])
     portable = replace(portable, trees=portable.trees * n_trees)
     flash, stack, unknown = programs.sizes(render(portable, **options), tmp_path)

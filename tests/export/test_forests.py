@@ -36,7 +36,7 @@ MODELS = {"rows of numbers": forest, "a table": forest_of_a_table}
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_a_forest_is_several_trees_of_plain_values(kind):
+def test_a_portable_forest_has_all_trees(kind):
     model, _ = MODELS[kind]()
     portable = Portable.of(model)
     assert len(portable.trees) == 3
@@ -114,7 +114,7 @@ def test_the_ranges_of_a_forest_are_those_of_all_its_trees():
     np.testing.assert_array_equal(Portable.of(model).ranges.lowest, np.min(lowest, axis=0))
 
 
-def test_a_document_of_a_forest_comes_back_bit_for_bit(tmp_path):
+def test_a_json_document_of_a_forest_round_trips_bit_for_bit(tmp_path):
     model, columns = forest_of_a_table()
     assert export.check(model, columns, "json").equal_leaves == 400
     (tmp_path / "m.json").write_text(export.json(model), encoding="utf-8")

@@ -16,19 +16,19 @@ from tests.export.models import numbers, thresholds
 PAGE = Path(__file__).parents[2] / "docs" / "export" / "index.md"
 
 
-def test_the_page_of_exports_has_the_table_that_the_code_has():
+def test_the_documented_support_table_equals_that_of_the_code():
     (table,) = re.findall(r"<!-- support table.*?-->\n(.*?)<!-- end", PAGE.read_text(encoding="utf-8"), flags=re.S)
     assert table.strip() == support_table()
 
 
 @pytest.mark.parametrize("target", FORMATS.values(), ids=lambda target: target.name)
-def test_every_refusal_has_a_remedy(target):
+def test_every_unsupported_feature_has_a_remedy(target):
     for word, reason in target.unsupported.items():
         assert word in FEATURES
         assert re.search(r"Train|Export|Keep|Use|keep", reason), (target.name, word)
 
 
-def test_an_unknown_format_or_option_is_refused_with_the_known_ones():
+def test_an_unknown_format_or_option_is_rejected_with_the_available_ones():
     model, _ = numbers(n=60, max_depth=1)
     with pytest.raises(ExportError, match=r"must go to one of .*sklearn.*; got 'cobol'"):
         export.write(model, "cobol")

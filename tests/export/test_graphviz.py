@@ -44,7 +44,7 @@ def unquoted(string):
         {"n_features": 1},
     ],
 )
-def test_the_source_holds_every_node_and_every_turn(changes):
+def test_the_source_has_every_node_and_edge(changes):
     model, _, _ = fitted(**changes)
     structure = model.tree_.structure
     nodes, edges = parsed(export.dot(model))
@@ -56,14 +56,14 @@ def test_the_source_holds_every_node_and_every_turn(changes):
         assert f"\n{model.classes_[majority]} (" in nodes[f"n{structure.n_splits + leaf}"]["label"]
 
 
-def test_strange_feature_names_come_back_as_they_were():
+def test_special_characters_in_feature_names_round_trip():
     model, _, _ = fitted(n_features=3, max_depth=1)
     names = ['a "quoted" one', "back\\slash\\N", "<b>&amp;{|}"]
     nodes, _ = parsed(export.dot(model, names))
     assert all(name in nodes["n0"]["label"] for name in names)
 
 
-def test_arrows_are_as_thick_as_the_rows_that_follow_them():
+def test_edge_widths_follow_the_share_of_rows():
     model, _, _ = fitted(n_classes=5)
     _, edges = parsed(export.dot(model))
     rows = model.tree_.statistics.node_counts.sum(axis=1)
@@ -72,7 +72,7 @@ def test_arrows_are_as_thick_as_the_rows_that_follow_them():
     assert np.corrcoef([widths[c] for c in children], rows[children])[0, 1] > 0.999
 
 
-def test_a_cut_tree_has_no_loose_arrows():
+def test_edges_of_a_depth_limited_tree_have_both_ends():
     model, _, _ = fitted(n_classes=6)
     nodes, edges = parsed(export.dot(model, max_depth=1))
     assert (len(nodes), len(edges)) == (3, 2)

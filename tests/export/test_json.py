@@ -79,7 +79,11 @@ def small():
         (("sections", "tree", "required"), 1, r"\$\.sections\.tree\.required must be true or false; got 1"),
         (("sections", "tree", "arrays", "bias", "type"), "float8", r"arrays\.bias\.type must be one of float32"),
         (("sections", "tree", "arrays", "bias", "shape"), [-1], r"arrays\.bias\.shape must be a list of"),
-        (("sections", "tree", "arrays", "bias", "shape"), [99], r"arrays\.bias\.values must be nested lists of the shape \[99\]"),
+        (
+            ("sections", "tree", "arrays", "bias", "shape"),
+            [99],
+            r"arrays\.bias\.values must be nested lists of the shape \[99\]",
+        ),
         (("sections", "tree", "arrays", "weight", "values", 0, 1), "a", r"weight\.values\[0\]\[1\] must be a number"),
         (("sections", "tree", "arrays", "weight", "values", 0, 1), 1e39, r"weight\.values\[0\]\[1\] must be a number"),
         (("sections", "tree", "arrays", "weight", "values", 0, 1), True, r"weight\.values\[0\]\[1\] must be a number"),

@@ -6,7 +6,7 @@ from sklearn.pipeline import make_pipeline
 import crisptree
 from crisptree import CrispSegmenter, TableEncoder, TrainingOptions, export
 from crisptree.export import ExportError, Portable
-from crisptree.export.portable import convert_to_double, find_threshold
+from crisptree.export.portable import convert_to_double, find_split_threshold
 from crisptree.inference.flat_tree import linear_scores
 from tests.export.models import HOSTILE_COLUMNS, numbers, of_table, rough_rows, table, thresholds
 from tests.toys import plain_tree
@@ -97,7 +97,7 @@ def test_a_threshold_decides_as_the_sum_does_for_every_number(seed):
     rng = np.random.default_rng(seed)
     weight = np.float32(rng.normal() * 10.0 ** rng.integers(-30, 30))
     bias = np.float32(rng.normal() * 10.0 ** rng.integers(-30, 30) * (seed % 7 > 0))
-    _, value, larger_go_right = find_threshold(0, weight, bias)
+    _, value, larger_go_right = find_split_threshold(np.array([weight]), bias)
     limit, inclusive = convert_to_double(value)
     around = np.float32(np.clip(value, -3e38, 3e38)) * (1 + rng.integers(-9, 10, 400) * 2.0**-24)
     doubles = np.concatenate([around, rng.normal(size=100) * 10.0 ** rng.integers(-38, 38, 100), [0.0, -0.0, limit]])
@@ -111,7 +111,7 @@ def test_a_threshold_decides_as_the_sum_does_for_every_number(seed):
 
 def test_a_split_without_weights_sends_all_rows_to_one_child():
     for bias, right in ((1.0, True), (0.0, False), (-1.0, False)):
-        _, value, larger_go_right = find_threshold(0, np.float32(0), np.float32(bias))
+        _, value, larger_go_right = find_split_threshold(np.zeros(1, np.float32), np.float32(bias))
         assert all((x > value) == larger_go_right for x in (-3e38, 0.0, 3e38)) is right
 
 

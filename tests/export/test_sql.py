@@ -141,7 +141,7 @@ def test_labels_keep_their_types():
         assert export.check(model, X, "sql").equal_classes == 80
 
 
-def test_names_that_a_database_cannot_hold_are_refused():
+def test_names_that_a_database_cannot_store_are_rejected():
     model, _ = of_table(n=80, names=("age", "Age", "plan", "member"))
     with pytest.raises(ExportError, match="must differ in more than upper and lower case; got 'age' and 'Age'"):
         export.sql(model)
@@ -159,7 +159,7 @@ def test_a_deep_tree_is_written_in_steps():
     assert text.count(" AS (") == 4  # the answers and three steps
 
 
-def test_a_statement_that_databases_would_read_for_hours_is_refused_with_what_to_do():
+def test_a_statement_with_too_many_weights_is_rejected_with_a_remedy():
     depth, n_features = 5, 784
     structure = TreeStructure.balanced(depth)
     model = written(structure, np.ones((structure.n_splits, n_features)), [0.0] * 31, [k % 3 for k in range(32)])

@@ -44,14 +44,14 @@ def model(stripes):
     return CrispSegmenter(window=1, max_depth=1, normalise_images=True, random_state=0).fit(images[:4], labels[:4])
 
 
-def test_a_segmenter_that_normalises_knows_a_stripe_in_an_image_of_any_brightness(stripes, model):
+def test_a_normalising_segmenter_is_invariant_to_brightness(stripes, model):
     images, labels = stripes
     assert model.score(images[4:], labels[4:]) > 0.99
     plain = CrispSegmenter(window=1, max_depth=1, random_state=0).fit(images[:4], labels[:4])
     assert plain.score(images[4:], labels[4:]) < 0.8
 
 
-def test_images_are_normalised_one_by_one_in_whatever_form_they_come(stripes, model):
+def test_images_are_normalised_one_by_one_in_every_container(stripes, model):
     images, _ = stripes
     together = model.predict(images)
     assert np.array_equal(together[5], model.predict(images[5]))
@@ -68,7 +68,7 @@ def test_validation_images_are_normalised_too(stripes):
     assert heard[-1].validation_score > 0.99
 
 
-def test_a_reloaded_model_normalises_as_before_and_refuses_to_stop(stripes, model, tmp_path):
+def test_a_loaded_model_normalises_as_before_and_rejects_a_change(stripes, model, tmp_path):
     images, _ = stripes
     model.save(tmp_path / "model.crisp")
     again = load(tmp_path / "model.crisp")

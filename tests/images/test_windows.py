@@ -43,13 +43,13 @@ def test_windows_of_one_pixel_are_the_pixels():
     assert np.array_equal(Canvas.of([image], WindowView(1, (1,), 2)).windows()[:], image.reshape(-1, 2))
 
 
-def test_some_pixels_can_be_asked_for():
+def test_windows_of_selected_pixels():
     canvas = Canvas.of(images_of((6, 6), (7, 5)), WindowView(3, (1,), 1))
     everything, some = canvas.windows()[:], canvas.windows(canvas.places(1)[2:4, 1])[:]
     assert np.array_equal(some, everything[36:].reshape(7, 5, 9)[2:4, 1])
 
 
-def test_a_canvas_gives_its_images_back():
+def test_a_canvas_returns_its_images():
     images = images_of((6, 9), (7, 5))
     canvas = Canvas.of(images, WindowView(3, (1,), 1))
     for number, image in enumerate(images):

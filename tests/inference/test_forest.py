@@ -35,7 +35,7 @@ def forest_of(n_features):
 @pytest.mark.skipif(router is None, reason="needs the kernel")
 @pytest.mark.parametrize("instruction_set", router.instruction_sets() if router is not None else [])
 @pytest.mark.parametrize(("n_rows", "n_features"), [(1, 5), (15, 40), (16, 33), (700, 400), (9, 1)])
-def test_the_leaves_are_those_of_the_single_trees(instruction_set, n_rows, n_features):
+def test_forest_leaves_equal_those_of_its_trees(instruction_set, n_rows, n_features):
     forest = forest_of(n_features)
     X = RNG.normal(size=(n_rows, n_features)).astype(np.float32)
     wanted = np.stack([routing.route_reference(tree, X) for tree in forest], axis=1)
@@ -48,7 +48,7 @@ def test_the_leaves_are_those_of_the_single_trees(instruction_set, n_rows, n_fea
 
 @pytest.mark.skipif(router is None, reason="needs the kernel")
 @pytest.mark.parametrize("instruction_set", router.instruction_sets() if router is not None else [])
-def test_zeros_around_the_values_of_a_row_change_no_leaf(instruction_set):
+def test_padding_rows_with_zeros_changes_no_leaf(instruction_set):
     forest = forest_of(400)
     X = RNG.normal(size=(60, 400)).astype(np.float32)
     for row, (begin, end) in enumerate(RNG.integers(0, 400, size=(60, 2))):

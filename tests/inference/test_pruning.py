@@ -65,13 +65,13 @@ def test_a_tree_without_dead_splits_is_returned_as_it_is():
     assert remove_dead_splits(alive) is alive
 
 
-def test_a_tree_whose_rows_have_not_been_counted_is_left_alone():
+def test_a_tree_without_node_counts_is_returned_unchanged():
     tree = random_flat(CHAIN)
     assert len(find_dead_splits(tree)[0]) == 0
     assert remove_dead_splits(tree) is tree
 
 
-def test_a_row_that_went_to_the_empty_side_goes_with_the_others():
+def test_removing_a_dead_split_reroutes_rows_of_its_empty_side():
     stump = FlatTree(
         TreeStructure.stump(),
         np.eye(2),
@@ -92,7 +92,7 @@ def impurity(tree):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_pruned_tree_has_the_least_price_of_all_trees_that_pruning_can_give(seed):
+def test_pruning_minimises_cost_complexity_over_all_subtrees(seed):
     tree = remove_dead_splits(finalized_tree(random_structure(9, seed), seed, share_of_zeros=0)[0])
     structure = tree.structure
     everything = [structure.prune([])]
@@ -122,7 +122,7 @@ def test_the_pruning_path_counts_leaves(seed):
     assert [prune(tree, alpha).structure.n_leaves for alpha in path.alphas] == path.leaves.tolist()
 
 
-def test_the_path_is_that_of_scikit_learn():
+def test_the_pruning_path_equals_that_of_scikit_learn():
     X, y = clouds(300, n_features=3, n_classes=3, seed=4)
     X = np.round(X + np.random.default_rng(0).normal(scale=3, size=X.shape), 1).astype(np.float32)
     theirs = DecisionTreeClassifier(criterion="entropy", max_depth=5, random_state=0).fit(X, y).tree_

@@ -50,7 +50,7 @@ def test_weights_get_few_digits_where_rows_allow_and_are_kept_where_they_do_not(
     assert len(f"{kept[1]:g}") <= 5
 
 
-def test_terms_that_change_nothing_go():
+def test_terms_that_reroute_no_row_are_dropped():
     x = np.stack([np.repeat([0.0, 1.0], 50), np.linspace(0, 1, 100)], axis=1)
     rounded, bias = round_split(x, np.array([3.0, 0.1]), -1.5, x[:, 0] > 0, np.ones(100))
     assert rounded.tolist() == [1.0, 0.0]

@@ -25,12 +25,12 @@ def one_by_one(tree, row):
 
 
 @pytest.mark.parametrize("structure", SHAPES)
-def test_every_row_ends_in_the_one_leaf_that_its_turns_lead_to(structure):
+def test_every_row_reaches_the_leaf_at_the_end_of_its_path(structure):
     tree, X = crisp(structure), rows()
     assert route_rows(tree, X).tolist() == [one_by_one(tree, row) for row in X]
 
 
-def test_a_row_takes_the_same_leaf_alone_and_among_others():
+def test_routing_a_row_does_not_depend_on_the_batch():
     tree, X = crisp(FIGURE_1), rows()
     assert [route_rows(tree, X[i : i + 1])[0] for i in range(len(X))] == route_rows(tree, X).tolist()
 

@@ -44,7 +44,7 @@ def rows_of(n, n_features, seed=1):
     return np.random.default_rng(seed).normal(size=(n, n_features)).astype(np.float32)
 
 
-def test_a_wide_and_a_narrow_instruction_set_are_at_hand():
+def test_at_least_two_instruction_sets_are_available():
     assert SETS[0] == "scalar"
     assert len(SETS) >= 2
 
@@ -87,7 +87,7 @@ def rows_near(weight, bias, n, seed=2):
 
 @pytest.mark.parametrize("instruction_set", SETS)
 @pytest.mark.parametrize("n_features", [33, 784, 20_000])
-def test_rows_that_coarse_scores_cannot_tell_apart_reach_the_reference_leaf(instruction_set, n_features):
+def test_rows_that_coarse_scores_cannot_resolve_reach_the_reference_leaf(instruction_set, n_features):
     weight = np.random.default_rng(0).normal(size=n_features)
     tree, X = flat_tree(TreeStructure.stump(), weight[None], [0.5]), rows_near(weight, 0.5, 100)
     expected = routing.route_reference(tree, X)
@@ -98,7 +98,7 @@ def test_rows_that_coarse_scores_cannot_tell_apart_reach_the_reference_leaf(inst
 @pytest.mark.parametrize("instruction_set", SETS)
 @pytest.mark.parametrize("of_weights", [1e-38, 1e-25, 1e-12, 1e12, 1e20])
 @pytest.mark.parametrize("of_rows", [1e-42, 1e-15, 1.0, 1e15, 1e37])
-def test_numbers_of_any_size_give_the_reference_leaf(instruction_set, of_weights, of_rows):
+def test_values_of_any_magnitude_give_the_reference_leaf(instruction_set, of_weights, of_rows):
     rng = np.random.default_rng(0)
     weight = rng.normal(size=(7, 50)) * of_weights
     weight[3] *= 10.0 ** rng.uniform(-9, 9, 50)
@@ -134,7 +134,7 @@ def test_trees_of_any_shape_and_any_number_of_rows_work(structure):
             assert np.array_equal(routing.route_array(tree, X, instruction_set=name), expected)
 
 
-def test_few_weights_are_kept_as_pairs():
+def test_sparse_weights_are_stored_as_pairs():
     assert routing.compiled_tree(random_flat_tree(TreeStructure.balanced(4), 2000, density=0.02)).n_sparse == 15
     assert routing.compiled_tree(random_flat_tree(TreeStructure.balanced(4), 2000)).n_sparse == 0
     assert routing.compiled_tree(flat_tree(TreeStructure.stump(), np.eye(1, 4), [0.0])).n_sparse == 1
@@ -206,7 +206,7 @@ def test_bytes_and_half_floats_reach_the_leaves_of_their_float32_values(kind, la
     assert np.array_equal(found, routing.route_reference(tree, X.astype(np.float32)))
 
 
-def test_every_half_float_is_read_as_the_number_that_it_is():
+def test_every_half_float_is_converted_exactly():
     halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
     finite = halves[np.isfinite(halves)]
     for limit in np.unique(np.abs(finite.astype(np.float32)))[::997]:
@@ -280,7 +280,7 @@ def test_without_the_kernel_leaves_are_equal_with_one_warning(monkeypatch):
     assert routing.route_array(tree, X, check_finite=True) is None
 
 
-def test_the_kernels_own_form_is_not_pickled():
+def test_the_compiled_tree_is_not_pickled():
     tree, X = random_flat_tree(TreeStructure.balanced(4), 20), rows_of(50, 20)
     expected = route_rows(tree, X)
     again = pickle.loads(pickle.dumps(tree))
@@ -304,7 +304,7 @@ def model():
     return plain_tree(max_depth=3, epochs=3, finetune_epochs=2, min_updates=5, random_state=0).fit(X, y)
 
 
-def test_plain_arrays_take_the_fast_lane_and_others_do_not(model):
+def test_only_plain_arrays_take_fast_predict(model):
     X, _ = clouds(100)
 
     def lane(rows):
@@ -317,12 +317,12 @@ def test_plain_arrays_take_the_fast_lane_and_others_do_not(model):
         assert lane(other) is None
 
 
-def test_both_lanes_give_the_same_leaves(model):
+def test_fast_and_validated_predict_give_the_same_leaves(model):
     X, _ = clouds(100)
     assert np.array_equal(model.apply(X), model.apply(X.tolist()))
 
 
-def test_both_lanes_give_the_same_error(model):
+def test_fast_and_validated_predict_raise_the_same_error(model):
     X, _ = clouds(100)
     X[5, 1] = np.inf
     messages = []
@@ -349,6 +349,6 @@ def test_fast_prediction_still_checks_column_names():
         model.predict(X)
 
 
-def test_more_threads_than_the_machine_gives_do_no_harm():
+def test_more_threads_than_cores_give_the_same_leaves():
     tree, X = random_flat_tree(TreeStructure.balanced(3), 64), rows_of(20_000, 64)
     assert np.array_equal(routing.route_array(tree, X, n_jobs=2**31 - 1), routing.route_reference(tree, X))

@@ -28,7 +28,7 @@ def by_definition(tree, strength):
 
 @pytest.mark.parametrize("structure", STRUCTURES, ids=range(len(STRUCTURES)))
 @pytest.mark.parametrize("strength", [0.1, 1.0, 20.0, 1e4])
-def test_shrunk_tables_are_those_of_the_definition(structure, strength):
+def test_shrunk_tables_equal_the_definition(structure, strength):
     tree = finalized_tree(structure, share_of_zeros=0)[0]
     counts = structure.sums_below(tree.statistics.node_counts[structure.n_splits :] + 1.0)  # rows everywhere
     tree = shrink(tree, None)
@@ -50,7 +50,7 @@ def test_shrunk_tables_are_probabilities(structure, strength, prior):
         np.testing.assert_allclose(tables.sum(axis=1), 1, atol=1e-12)
 
 
-def test_a_strength_of_zero_leaves_the_plain_tables():
+def test_a_strength_of_zero_keeps_the_leaf_frequencies():
     tree = finalized_tree(random_structure(15, 2))[0]
     counts = tree.statistics.node_counts
     own = counts[tree.structure.n_splits :]
@@ -61,7 +61,7 @@ def test_a_strength_of_zero_leaves_the_plain_tables():
     assert shrink(tree, 0.0) is tree
 
 
-def test_an_endless_strength_gives_every_leaf_the_table_of_the_root():
+def test_a_huge_strength_gives_every_leaf_the_table_of_the_root():
     tree = finalized_tree(random_structure(15, 2))[0]
     counts = tree.statistics.node_counts
     np.testing.assert_allclose(
@@ -69,7 +69,7 @@ def test_an_endless_strength_gives_every_leaf_the_table_of_the_root():
     )
 
 
-def test_shrinkage_moves_no_row_and_can_be_undone():
+def test_shrinkage_changes_no_routing_and_is_reversible():
     tree, X, _, _ = finalized_tree(random_structure(15, 2))
     moved = shrink(tree, 7.0)
     assert moved.statistics.shrinkage == 7.0
@@ -80,7 +80,7 @@ def test_shrinkage_moves_no_row_and_can_be_undone():
     assert shrink(moved, 7.0) is moved
 
 
-def test_a_tree_that_was_shrunk_is_shrunk_when_it_is_cut():
+def test_truncating_a_shrunk_tree_keeps_its_shrinkage():
     tree = finalized_tree(random_structure(15, 2))[0]
     assert np.array_equal(truncate(shrink(tree, 7.0), 2).leaves, shrink(truncate(tree, 2), 7.0).leaves)
 

@@ -17,7 +17,7 @@ def finalized_tree(structure, prior=0.0):
 
 
 @pytest.mark.parametrize("structure", SHAPES)
-def test_counts_agree_with_the_rows_that_pass_each_node(structure):
+def test_node_counts_equal_the_rows_that_pass_each_node(structure):
     tree, X, y, weight = finalized_tree(structure)
     leaf = route_rows(tree, X)
     for node, (start, stop) in enumerate(structure.leaf_spans):
@@ -36,7 +36,7 @@ def test_leaf_tables_are_the_class_frequencies_of_the_rows_that_reach_the_leaf()
         np.testing.assert_allclose(tree.leaves[number], expected)
 
 
-def test_a_leaf_that_no_row_reaches_takes_the_frequencies_of_the_last_split_that_one_does():
+def test_an_empty_leaf_inherits_the_table_of_its_nearest_nonempty_ancestor():
     # Of figure 1 the leaves B and C are empty, and so is the split above them; A holds what split 2 sees.
     leaf_counts = np.array([[3.0, 1.0], [0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [0.0, 4.0]])
     tables = leaf_tables(Classes(leaf_counts.shape[1]), FIGURE_1, FIGURE_1.sums_below(leaf_counts), 0.0)

@@ -15,7 +15,7 @@ def model():
 
 
 @pytest.mark.parametrize("structure", [*SHAPES, random_structure(12, seed=0)], ids=range(len(SHAPES) + 1))
-def test_a_cut_structure_keeps_the_upper_nodes_and_their_order(structure):
+def test_a_truncated_structure_keeps_the_upper_nodes_in_order(structure):
     for depth in range(structure.depth + 2):
         shallow, nodes = structure.truncate(depth)
         assert shallow.depth == min(depth, structure.depth)
@@ -28,7 +28,7 @@ def test_a_cut_structure_keeps_the_upper_nodes_and_their_order(structure):
     assert np.array_equal(nodes, np.arange(structure.n_nodes))
 
 
-def test_cutting_undoes_growth():
+def test_truncation_undoes_growth():
     # Levels 2 and 3 of the figure are grown on top of the stump.
     assert FIGURE_1.truncate(1)[0].n_leaves == 2
     before = random_structure(1, seed=0).split_leaves([0, 1])
@@ -42,7 +42,7 @@ def test_a_depth_below_zero_is_refused():
 
 
 @pytest.mark.parametrize("depth", range(6))
-def test_the_tables_of_a_cut_tree_are_those_of_its_training_rows(model, depth):
+def test_leaf_tables_of_a_truncated_tree_are_class_frequencies_of_training_rows(model, depth):
     shallow = truncate(model.tree_, depth)
     leaf = route_rows(shallow, X)
     counts = np.zeros_like(shallow.leaves)
@@ -53,7 +53,7 @@ def test_the_tables_of_a_cut_tree_are_those_of_its_training_rows(model, depth):
     np.testing.assert_allclose(shallow.statistics.soft_leaves.sum(axis=1), 1)
 
 
-def test_a_tree_grown_deep_and_cut_is_the_tree_grown_less_deep(model):
+def test_truncating_a_deep_tree_equals_growing_a_shallower_one(model):
     shallow = plain_tree(grow="random", max_depth=3, finetune_epochs=0, random_state=0).fit(X, Y)
     by_cutting = model.truncate(3)
     assert by_cutting.tree_.structure == shallow.tree_.structure
@@ -63,7 +63,7 @@ def test_a_tree_grown_deep_and_cut_is_the_tree_grown_less_deep(model):
     assert (by_cutting.max_depth, by_cutting.get_depth(), model.get_depth()) == (3, 3, 5)
 
 
-def test_a_cut_tree_of_modules_predicts_too():
+def test_a_truncated_tree_of_modules_predicts():
     import torch
 
     deep = plain_tree(

@@ -29,20 +29,20 @@ def test_windows_reach_the_leaves_of_the_reference(instruction_set, view, densit
 
 
 @pytest.mark.parametrize("structure", SHAPES)
-def test_trees_of_any_shape_take_windows(structure):
+def test_trees_of_any_shape_route_windows(structure):
     windows = Canvas.of(images_of((9, 9)), WindowView(3, (1,), 1)).windows()
     tree = random_flat_tree(structure, 9)
     assert np.array_equal(route_rows(tree, windows), routing.route_reference(tree, windows[:]))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
-def test_the_number_of_threads_changes_nothing(n_jobs):
+def test_leaves_do_not_depend_on_the_number_of_threads(n_jobs):
     windows = Canvas.of(images_of((120, 110)), WindowView(21, (1,), 1)).windows()
     tree = random_flat_tree(TreeStructure.balanced(6), 441)
     assert np.array_equal(route_rows(tree, windows, n_jobs), route_rows(tree, windows[:], 1))
 
 
-def test_without_the_kernel_the_leaves_are_the_same(monkeypatch):
+def test_leaves_without_the_kernel_are_equal(monkeypatch):
     windows = Canvas.of(images_of((60, 60)), WindowView(5, (1,), 1)).windows()
     tree = random_flat_tree(TreeStructure.balanced(4), 25)
     expected = route_rows(tree, windows)

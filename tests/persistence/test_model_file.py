@@ -44,7 +44,7 @@ def rewritten(saved, path, change):
     return path
 
 
-def test_rewriting_without_a_change_gives_a_sound_file(saved, tmp_path):
+def test_a_file_rewritten_unchanged_is_valid(saved, tmp_path):
     again = crisptree.load(rewritten(saved, tmp_path / "y.crisp", lambda header, arrays: None))
     assert np.array_equal(again.predict_proba(X), crisptree.load(saved).predict_proba(X))
 
@@ -237,7 +237,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_a_hostile_file_with_a_good_checksum_is_refused_with_the_reason(saved, tmp_path, hostile):
+def test_an_invalid_file_with_a_valid_checksum_is_rejected_with_the_reason(saved, tmp_path, hostile):
     change, message = HOSTILE[hostile]
     path = tmp_path / "hostile.crisp"
     if change is None:
@@ -261,7 +261,7 @@ def test_a_hostile_file_with_a_good_checksum_is_refused_with_the_reason(saved, t
     ],
     ids=["weights", "small factors", "large factors", "centers"],
 )
-def test_a_file_of_extreme_numbers_gives_probabilities_or_nothing(saved, tmp_path, change):
+def test_a_file_of_extreme_values_gives_probabilities_or_is_rejected(saved, tmp_path, change):
     path = rewritten(saved, tmp_path / "extreme.crisp", lambda header, arrays: change(header, arrays))
     model = crisptree.load(path)
     with np.errstate(all="ignore"):
@@ -287,13 +287,13 @@ def test_deeply_nested_headers_are_refused(tmp_path):
         crisptree.load(tmp_path / "deep.crisp")
 
 
-def test_an_optional_section_that_is_unknown_is_passed_over(saved, tmp_path):
+def test_an_unknown_optional_section_is_ignored(saved, tmp_path):
     change = set_header("sections", "remarks", value={"required": False, "text": "from a later version"})
     path = rewritten(saved, tmp_path / "later.crisp", change)
     assert np.array_equal(crisptree.load(path).predict(X), crisptree.load(saved).predict(X))
 
 
-def test_without_the_optional_greedy_tree_the_rest_is_read(saved, tmp_path):
+def test_a_file_without_the_greedy_tree_loads(saved, tmp_path):
     def drop(header, arrays):
         for section in ("greedy", "greedy_statistics"):
             del header["sections"][section]
@@ -342,7 +342,7 @@ def test_the_node_statistics_are_in_the_file(saved, tmp_path):
     assert np.array_equal(again.scaling.mean, model.tree_.statistics.scaling.mean)
 
 
-def test_parameters_survive_whatever_their_type(tmp_path):
+def test_parameters_of_every_type_round_trip(tmp_path):
     model = plain_tree(
         **QUICK
         | {
@@ -362,7 +362,7 @@ def own_module(input_shape):
     return torch.nn.Sequential(torch.nn.Linear(input_shape[0], 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
 
 
-def test_a_tree_with_modules_of_ones_own_asks_for_the_function_that_builds_them(tmp_path):
+def test_loading_custom_modules_requires_their_factory(tmp_path):
     X, y = checkerboard(120)
     model = plain_tree(**QUICK, split=own_module).fit(X, y)
     model.save(tmp_path / "own.crisp")
@@ -386,7 +386,7 @@ def test_built_in_modules_are_stored_by_name(tmp_path):
     assert np.array_equal(again.predict_proba(images), model.predict_proba(images))
 
 
-def test_a_label_of_64_zeros_does_not_spoil_the_checksum(tmp_path):
+def test_a_label_of_64_zeros_keeps_the_checksum_valid(tmp_path):
     model = plain_tree(**QUICK).fit(X, np.array(["0" * 64, "b", "c"])[Y])
     for number in range(8):
         model.save(tmp_path / f"{number}.crisp")

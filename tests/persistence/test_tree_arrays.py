@@ -24,7 +24,7 @@ class Bare:
     values: list[int]
 
 
-def test_an_array_has_the_scalar_type_of_its_annotation_whatever_numpy_makes_of_it():
+def test_an_array_has_the_scalar_type_of_its_annotation():
     found = arrays_of(OfAliases([1.5, 2], np.array([3]), [4.0]))
     assert {name: array.dtype for name, array in found.items()} == {
         "weights": np.float32,
@@ -33,6 +33,6 @@ def test_an_array_has_the_scalar_type_of_its_annotation_whatever_numpy_makes_of_
     }
 
 
-def test_a_field_without_sides_is_refused_by_its_name():
+def test_a_field_without_dimensions_is_rejected_by_name():
     with pytest.raises(TypeError, match="'values'"):
         arrays_of(Bare([1]))

@@ -71,7 +71,7 @@ SIZES = {"outputs": N_CLASSES, "splits": 4, "leaves": 5, "nodes": 9, "features":
 
 
 @pytest.mark.parametrize("name", sorted(arrays_of(crisp(FIGURE_1))))
-def test_every_array_is_held_to_its_type_and_shape(name):
+def test_every_array_is_checked_for_type_and_shape(name):
     good = arrays_of(crisp(FIGURE_1))
     assert CheckedArrays("tree", good, dict(SIZES)).build(FlatTree).structure.n_splits == 4
     for wrong, message in (
@@ -92,7 +92,7 @@ class Later(Statistics):
     offset: float = field(default=0.5, kw_only=True)
 
 
-def test_a_field_added_to_a_dataclass_stands_in_the_file_and_is_checked_without_a_second_list():
+def test_a_new_dataclass_field_is_stored_and_checked():
     before = crisp(TreeStructure.stump()).statistics
     known = {one.name: getattr(before, one.name) for one in fields(Statistics)}
     arrays = arrays_of(Later(**known, leaf_spread=np.array([1.0, 2.0]), offset=0.25))
@@ -104,7 +104,7 @@ def test_a_field_added_to_a_dataclass_stands_in_the_file_and_is_checked_without_
         CheckedArrays("tree", {**arrays, "leaf_spread": np.ones(3)}, dict(sizes)).build(Later)
 
 
-def test_a_file_from_before_a_field_was_added_gives_its_default():
+def test_a_field_missing_in_an_older_file_gets_its_default():
     arrays = arrays_of(crisp(TreeStructure.stump()).statistics)
     again = CheckedArrays("tree", arrays, {"outputs": N_CLASSES}).build(Later)
     assert again.leaf_spread is None
@@ -140,13 +140,13 @@ class OddTree(CrispTree):
     n_features, scores, parts_of = 1, None, None
 
 
-def test_a_tree_of_a_kind_that_no_file_knows_is_not_saved():
+def test_a_tree_of_an_unknown_class_is_not_saved():
     tree = crisp(TreeStructure.stump())
     with pytest.raises(TypeError, match="a OddTree cannot be saved"):
         trees_to_sections({"tree": OddTree(tree.structure, tree.leaves, tree.statistics)})
 
 
-def test_a_shrunk_tree_travels_and_a_strength_below_zero_is_refused(tmp_path):
+def test_a_shrunk_tree_round_trips_and_a_negative_strength_is_rejected(tmp_path):
     tree = crisp(FIGURE_1)
     tree = replace(tree, statistics=replace(tree.statistics, shrinkage=2.5))
     sections = trees_to_sections({"tree": tree})

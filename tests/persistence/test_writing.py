@@ -18,7 +18,7 @@ def interrupted(path):
         raise KeyboardInterrupt
 
 
-def test_a_file_takes_its_place_whole_or_not_at_all(tmp_path):
+def test_a_file_is_replaced_atomically(tmp_path):
     path = tmp_path / "ä file.txt"
     with atomic_write(path) as temporary:
         assert temporary.parent == tmp_path
@@ -43,7 +43,7 @@ def test_a_file_has_the_permissions_that_the_umask_leaves(tmp_path, mask):
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o666 & ~mask
 
 
-def test_the_content_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
+def test_content_is_synchronised_before_the_rename(tmp_path, monkeypatch):
     order = []
     monkeypatch.setattr(
         os, "fsync", lambda handle: order.append((stat.S_ISDIR(os.fstat(handle).st_mode), path.exists()))
@@ -77,7 +77,7 @@ def test_a_pipe_and_a_device_are_refused(tmp_path, kind):
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.crisp"]
 
 
-def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
+def test_the_target_of_a_symbolic_link_is_replaced(tmp_path):
     folder, link = tmp_path / "elsewhere", tmp_path / "link.txt"
     folder.mkdir()
     link.symlink_to(folder / "file.txt")
@@ -91,7 +91,7 @@ def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
 
 @POSIX
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
-def test_a_file_that_is_replaced_keeps_its_mode_and_nobody_reads_the_new_one_before(tmp_path, mode):
+def test_a_replaced_file_keeps_its_mode_and_is_private_until_then(tmp_path, mode):
     path = tmp_path / "secret.txt"
     path.write_text("old")
     path.chmod(mode)
@@ -104,7 +104,7 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_nobody_reads_the_new_one_bef
 
 @POSIX
 @pytest.mark.parametrize("name", ["n" * 255, "n" * 251 + ".svg", "." + "e" * 254, "ä" * 127])
-def test_names_may_be_as_long_as_the_system_takes_them(tmp_path, name):
+def test_file_names_of_maximum_length_are_written(tmp_path, name):
     with atomic_write(tmp_path / name) as temporary:
         temporary.write_text("x")
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -169,7 +169,7 @@ def run_writer(path, number, times):
 
 
 @POSIX
-def test_many_saves_of_one_path_at_once_all_succeed(tmp_path):
+def test_concurrent_saves_of_one_path_succeed(tmp_path):
     path, n_threads, n_processes, times = tmp_path / "x.txt", 4, 3, 100
     start = threading.Barrier(n_threads)
 
@@ -206,7 +206,7 @@ def test_a_pipe_or_a_link_with_the_name_of_an_old_temporary_file_is_left(tmp_pat
     assert sorted(tmp_path.iterdir()) == sorted([path, elsewhere, pipe, link])
 
 
-def test_a_report_that_cannot_be_finished_leaves_the_earlier_page(tmp_path, monkeypatch):
+def test_a_failed_report_keeps_the_earlier_page(tmp_path, monkeypatch):
     path, (model, *_) = tmp_path / "r.html", fitted(max_depth=1)
     report.write(model, path)
     before = path.read_text()

@@ -6,6 +6,7 @@ types that skl2onnx gives them, with the leaf beside.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,9 +34,6 @@ RESERVED = ("label", "probabilities", "variable", "leaf")
 FORMS = ("ensemble", "paths")
 
 ROWS_PER_RUN = 4096
-
-NODE_ATTRIBUTES = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
-"""Attributes of the ensemble's nodes; "true" is at most zero, our left."""
 
 
 def onnx(model: Any, *, name: str = "model", form: str = "ensemble") -> bytes:
@@ -258,30 +256,25 @@ def _one_hot(graph: OnnxGraph, value: str, texts: tuple[str, ...]) -> str:
 
 def _route_by_ensemble(graph: OnnxGraph, model: Portable, trees: StackedTrees, scores: str) -> str:
     """Leaf of each tree by a tree ensemble: scores are its features, with thresholds at zero."""
-    nodes: dict[str, list[object]] = {name: [] for name in NODE_ATTRIBUTES}
-    targets: dict[str, list[object]] = {name: [] for name in ("treeids", "nodeids", "ids", "weights")}
+    nodes: defaultdict[str, list[Any]] = defaultdict(list)
+    targets: defaultdict[str, list[Any]] = defaultdict(list)
     start = 0
     for number, tree in enumerate(model.trees):
         structure = tree.structure
-        for node in range(structure.n_nodes):
-            is_split = node < structure.n_splits
-            left, right = (int(side[node]) if is_split else 0 for side in (structure.left_nodes, structure.right_nodes))
-            values = (
-                number,
-                node,
-                start + node if is_split else 0,
-                "BRANCH_LEQ" if is_split else "LEAF",
-                0.0,
-                left,
-                right,
-            )
-            for name, value in zip(NODE_ATTRIBUTES, values, strict=True):
-                nodes[name].append(value)
-            if not is_split:
-                leaf = float(trees.first_leaf[number] + node - structure.n_splits)
-                for name, value in zip(targets, (number, node, number, leaf), strict=True):
-                    targets[name].append(value)
-        start += structure.n_splits
+        n_splits, n_leaves, n_nodes = structure.n_splits, structure.n_leaves, structure.n_nodes
+        none = [0] * n_leaves
+        nodes["treeids"] += [number] * n_nodes
+        nodes["nodeids"] += range(n_nodes)
+        nodes["featureids"] += [*range(start, start + n_splits), *none]
+        nodes["modes"] += ["BRANCH_LEQ"] * n_splits + ["LEAF"] * n_leaves
+        nodes["values"] += [0.0] * n_nodes
+        nodes["truenodeids"] += structure.left_nodes.tolist() + none  # "true" is at most zero, our left
+        nodes["falsenodeids"] += structure.right_nodes.tolist() + none
+        targets["treeids"] += [number] * n_leaves
+        targets["nodeids"] += range(n_splits, n_nodes)
+        targets["ids"] += [number] * n_leaves
+        targets["weights"] += [float(trees.first_leaf[number] + leaf) for leaf in range(n_leaves)]
+        start += n_splits
     leaves = graph.add(
         "TreeEnsembleRegressor",
         scores,

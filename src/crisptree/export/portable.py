@@ -71,11 +71,6 @@ class PortableTree:
         """Number of nonzero weights of every split.  (n_splits,)"""
         return np.count_nonzero(self.weight, axis=1)
 
-    @property
-    def is_axis_aligned(self) -> bool:
-        """True if no split uses more than one feature."""
-        return bool((self.n_terms <= 1).all())
-
 
 @dataclass(frozen=True, eq=False)
 class StackedTrees:
@@ -249,6 +244,9 @@ class Portable:
         estimator, stored, n_targets = view.estimator, view.preprocessing, view.n_targets
         trees = tuple(PortableTree.of(tree, n_targets) for tree in view.trees)
         classes = np.asarray(estimator.classes_ if n_targets is None else [])
+        split = "axis" if all((tree.n_terms <= 1).all() for tree in trees) else "oblique"
+        if not all(isinstance(tree, FlatTree) for tree in view.trees):
+            split = "module"
         return cls(
             trees=trees,
             classes=tuple(classes.tolist()),
@@ -257,7 +255,7 @@ class Portable:
             feature_names=tuple(resolve_feature_names(estimator, None, view.transformers)),
             missing_texts=() if stored is None else tuple(stored.missing),
             named=getattr(estimator, "feature_names_in_", None) is not None if stored is None else bool(stored.named),
-            split=_split(view, trees),
+            split=split,
             takes_images=hasattr(estimator, "window"),
             ranges=FeatureRanges.of(view.trees),
         )
@@ -326,12 +324,6 @@ def _check_earlier(view: ModelView, purpose: str) -> None:
                 )
 
 
-def _split(view: ModelView, trees: tuple[PortableTree, ...]) -> str:
-    if not all(isinstance(tree, FlatTree) for tree in view.trees):
-        return "module"
-    return "axis" if all(tree.is_axis_aligned for tree in trees) else "oblique"
-
-
 class Threshold(NamedTuple):
     """A split on one feature: rows whose feature, as float32, is at most ``value`` go one way, all others the other.
 
@@ -345,8 +337,10 @@ class Threshold(NamedTuple):
     larger_go_right: bool
 
 
-def find_threshold(feature: int, weight: np.float32, bias: np.float32) -> Threshold:
-    """Find the threshold of a split with one weight."""
+def find_split_threshold(weights: npt.NDArray[np.float32], bias: np.float32) -> Threshold:
+    """Find the threshold of a split with at most one nonzero weight."""
+    feature = int(np.argmax(weights != 0))
+    weight = weights[feature]
     rises = bool(weight >= 0)  # without a weight the bias sends all rows one way, and either word is true
 
     def is_below(x: np.float32) -> bool:
@@ -362,13 +356,6 @@ def find_threshold(feature: int, weight: np.float32, bias: np.float32) -> Thresh
         middle = (low + high) // 2
         low, high = (middle, high) if is_below(_float_at(middle)) else (low, middle)
     return Threshold(feature, float(_float_at(low)), rises)
-
-
-def find_split_threshold(weight: npt.NDArray[np.float32], bias: np.float32) -> Threshold:
-    """Find the threshold of a split with at most one nonzero weight."""
-    used = np.flatnonzero(weight)
-    feature = int(used[0]) if len(used) else 0
-    return find_threshold(feature, weight[feature], bias)
 
 
 def convert_to_double(value: float) -> tuple[float, bool]:

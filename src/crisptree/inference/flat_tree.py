@@ -306,8 +306,7 @@ def _(tree: FlatTree, X: Rows, n_jobs: int | None = None) -> Leaves:
 
 def dense_blocks(X: Singles | Windows | SparseRows) -> Iterator[tuple[slice, Singles]]:
     """Iterate over blocks of rows as dense arrays."""
-    is_sparse = isinstance(X, SparseRows)
-    at_once = max(1, SPARSE_VALUES_AT_ONCE // X.n_features) if is_sparse else ROWS_AT_ONCE
+    at_once = max(1, SPARSE_VALUES_AT_ONCE // X.n_features) if isinstance(X, SparseRows) else ROWS_AT_ONCE
     for block in row_blocks(len(X), at_once):
         rows = X[block]
         yield block, rows.dense() if isinstance(rows, SparseRows) else rows
@@ -409,7 +408,9 @@ def compiled_tree(tree: FlatTree) -> Any:
     cached = tree.__dict__.get("_router")
     if cached is None:
         assert router is not None
-        cached = router.Router(*(_contiguous(part) for part in (tree.structure.left, tree.structure.right, tree.weight, tree.bias)))
+        cached = router.Router(
+            *(_contiguous(part) for part in (tree.structure.left, tree.structure.right, tree.weight, tree.bias))
+        )
         tree.__dict__["_router"] = cached
     return cached
 

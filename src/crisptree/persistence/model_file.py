@@ -276,8 +276,8 @@ def _array(value: Any, location: str) -> npt.NDArray[Any]:
         raise ModelFileError(f"{location}.values must be nested lists of the shape {shape}; they are not.")
     is_float, numbers = dtype.kind == "f", np.empty(math.prod(shape), dtype)
     kinds = (int, float) if is_float else (int,)  # the type of true and false is neither
-    bounds = np.finfo(dtype) if is_float else np.iinfo(dtype)
-    low, high = (bound.item() if is_float else bound for bound in (bounds.min, bounds.max))
+    bounds: Any = np.finfo(dtype) if is_float else np.iinfo(dtype)
+    low, high = (float(bounds.min), float(bounds.max)) if is_float else (bounds.min, bounds.max)
     for number, (index, value) in enumerate(np.ndenumerate(values)):
         if is_float and value is None:
             numbers[number] = np.nan
