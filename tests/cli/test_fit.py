@@ -146,6 +146,44 @@ def test_the_papers_protocol_is_an_option(tmp_path):
     assert (model.training.batch_size, model.training.min_updates, model.max_depth) == (1000, 0, 2)
 
 
+def test_a_readable_tree_is_an_option_and_its_cost_and_sentences_are_shown(tmp_path):
+    data = small(tmp_path / "t.csv", n=80)
+    options = ("-t", "y", *QUICK, "--holdout", "0.25", "--readable")
+    said = json.loads(done("fit", data, "-o", tmp_path / "m.crisp", *options, "--json").stdout)
+    model = crisptree.load(tmp_path / "m.crisp")
+    assert (model.max_leaf_nodes, model.training.round_splits, model.max_depth) == (8, True, 2)
+    assert said["sentences"] == crisptree.export.sentences(model).splitlines()
+    assert said["readability"]["readable"]["accuracy"] == said["accuracy"]["held out"]["hard"]
+    assert set(said["readability"]["unrestricted"]) == {"accuracy", "log_loss", "leaves"}
+    shown = done("fit", data, "-o", tmp_path / "n.crisp", *options, "--leaves", "3").stdout
+    assert crisptree.load(tmp_path / "n.crisp").get_n_leaves() <= 3
+    assert "\nif " in shown
+    assert "\nunrestricted tree: accuracy " in shown
+
+
+def test_a_readable_regression_without_held_out_rows_has_no_cost(tmp_path):
+    x = np.random.default_rng(0).normal(size=60)
+    data = write(pa.table({"x": x, "y": np.where(x > 0, 1.5, 0.25)}), tmp_path / "t.csv")
+    options = ("-t", "y", "-o", tmp_path / "m.crisp", *QUICK, "--readable", "--json")
+    said = json.loads(done("fit", data, *options).stdout)
+    assert said["readability"] == {}
+    assert said["sentences"][0].startswith("if x ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["--trees", "3"], "--readable is for one tree; leave out --trees."),
+        (["--paper"], "--paper and --readable are settings of different trees"),
+        (["--stream"], "--stream trains one tree on batches of rows; leave out --readable."),
+    ],
+)
+def test_readable_trees_are_neither_forests_nor_the_papers_nor_streamed(tmp_path, flags, text):
+    result = run("fit", small(tmp_path / "t.csv"), "-t", "y", "-o", tmp_path / "m.crisp", "--readable", *flags)
+    assert result.exit_code == 2
+    assert text in " ".join(result.text.replace("│", " ").split())
+
+
 def test_warnings_of_the_library_become_notes(tmp_path, monkeypatch):
     def fit(self, *arguments, **options):
         warnings.warn("the moon is full", crisptree.CrispTreeWarning, stacklevel=2)

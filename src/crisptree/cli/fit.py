@@ -40,7 +40,8 @@ from crisptree.cli.training import (
 )
 from crisptree.distributed import is_distributed
 from crisptree.encoding.column_values import counted
-from crisptree.parameters.estimators import MAX_TREES, ClassifierParameters
+from crisptree.estimators.readability import describe_held_out, score_tree
+from crisptree.parameters.estimators import MAX_TREES, READABLE, ClassifierParameters
 from crisptree.pipeline.monitoring import ProgressDisplay
 
 
@@ -50,6 +51,14 @@ class FitOptions:
 
     paper: Annotated[
         bool, option("--paper", help="The paper's settings; other options change them.", panel=TRAINING)
+    ] = False
+    readable: Annotated[
+        bool,
+        option(
+            "--readable",
+            help="A tree that people can read: 8 leaves, 3 terms per split, round numbers; other options change them.",
+            panel=TRAINING,
+        ),
     ] = False
     trees: Annotated[
         str | None, option("--trees", help="Train a forest of so many trees; auto selects.", panel=TRAINING)
@@ -91,10 +100,13 @@ class FitOptions:
             raise typer.BadParameter(f"--holdout must be 0, for none, or lie between 0 and 1; got {self.holdout}.")
         if self.resume and self.checkpoint is None:
             raise typer.BadParameter("--resume needs the folder of a checkpoint: name it with --checkpoint.")
+        if self.paper and self.readable:
+            raise typer.BadParameter("--paper and --readable are settings of different trees; leave one out.")
         if self.trees is None:
             return
-        if self.paper:
-            raise typer.BadParameter("--paper is for one tree; leave out --trees.")
+        for flag, value in {"--paper": self.paper, "--readable": self.readable}.items():
+            if value:
+                raise typer.BadParameter(f"{flag} is for one tree; leave out --trees.")
         if self.trees != "auto" and not (self.trees.isdecimal() and 1 <= int(self.trees) <= MAX_TREES):
             raise typer.BadParameter(
                 f"--trees must be a whole number from 1 to {MAX_TREES:,}, or auto; got {self.trees!r}."
@@ -112,7 +124,8 @@ class FitOptions:
 
     def select_stream(self, parameters: dict[str, Any]) -> bool | None:
         """Decide whether rows train in batches: True, False, or None for only if memory is short."""
-        excluded = {"--trees": self.trees, "--validation": self.validation, "--paper": self.paper}
+        excluded = {"--trees": self.trees, "--validation": self.validation}
+        excluded |= {"--paper": self.paper, "--readable": self.readable}
         excluded |= {"--image-shape": "image_shape" in parameters, "torchrun": find_rank() is not None}
         conflicts = [flag for flag, value in excluded.items() if value]
         if self.stream and conflicts:
@@ -165,7 +178,8 @@ class FitRun:
         validation = None
         if settings.validation is not None:
             validation = table.read_validation(settings.validation, self.rows.source, self.out)
-        model = table.make_model(self.parameters, trees=settings.trees, paper=settings.paper)
+        preset = "paper" if settings.paper else "readable" if settings.readable else None
+        model = table.make_model(self.parameters, trees=settings.trees, preset=preset)
         more: dict[str, Any] = {"eval_set": None}
         if validation is not None:
             more["eval_set"] = (rank.shard(validation.X), table.decode_labels(rank.shard(validation.y)))
@@ -178,6 +192,19 @@ class FitRun:
         if rank.is_first:
             self.out.note_all(describe_untuned(model, len(table.y)))
         return model, {"validation": validation, "held out": table.held_out}, seconds
+
+    def measure_readability(self, model: Any, table: TrainingTable) -> dict[str, Any]:
+        """Score a readable tree, and one without its limits, on the held-out rows; nothing where there are none."""
+        held_out = table.held_out
+        if not self.settings.readable or held_out is None or not self.rank.is_first:
+            return {}
+        limits = {name: value for name, value in self.parameters.items() if name not in READABLE}
+        unrestricted = table.make_model(limits)
+        table.fit(unrestricted, self.out, self.progress)
+        y = table.decode_labels(held_out.y)
+        return {
+            name: score_tree(one, held_out.X, y) for name, one in (("readable", model), ("unrestricted", unrestricted))
+        }
 
     def score(self, model: Any, table: TrainingTable, others: dict[str, Any]) -> Scores:
         """Score a model on rank 0, and print notes about the scores."""
@@ -239,6 +266,7 @@ def fit(
         table = run.encode(settings.select_holdout(len(rows.y)))
         model, others, seconds = run.fit(table, "fit")
         scores = run.score(model, table, others)
+        readability = run.measure_readability(model, table)
         if settings.refit:
             table = run.encode(0)
             model, _, more_seconds = run.fit(table, "refit")
@@ -248,10 +276,18 @@ def fit(
     if table.preprocessing.named:
         model = model.with_input_schema(feature_names=np.array(table.preprocessing.feature_names, dtype=object))
     model.save(output)
-    _show(out, model, table, scores, seconds, output)
+    _show(out, model, table, scores, seconds, output, readability if settings.readable else None)
 
 
-def _show(out: Output, model: Any, table: TrainingTable, scores: Scores, seconds: float, output: Path) -> None:
+def _show(
+    out: Output,
+    model: Any,
+    table: TrainingTable,
+    scores: Scores,
+    seconds: float,
+    output: Path,
+    readability: dict[str, Any] | None,
+) -> None:
     columns = [column.name for column in table.preprocessing.columns]
     n_rows, n_features, depth, n_leaves = len(table.y), table.X.shape[1], model.get_depth(), model.get_n_leaves()
     task = "regression" if table.is_regression else "classification"
@@ -274,6 +310,13 @@ def _show(out: Output, model: Any, table: TrainingTable, scores: Scores, seconds
         "seconds": seconds,
     }
     scored = {"scores": scores} if table.is_regression else {"classes": model.classes_.tolist(), "accuracy": scores}
+    if readability is not None:
+        sentences = crisptree.export.sentences(model).splitlines()
+        for sentence in sentences:
+            out.show(sentence)
+        for name, values in readability.items():
+            out.show(f"{name} tree: {describe_held_out(values)}")
+        scored |= {"sentences": sentences, "readability": readability}
     out.finish(document | scored)
 
 

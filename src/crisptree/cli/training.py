@@ -211,8 +211,8 @@ class TrainingTable:
         """Return the labels of class indices; values in regression stay as they are."""
         return y if self.classes is None else self.classes[y]
 
-    def make_model(self, parameters: dict[str, Any], *, trees: str | None = None, paper: bool = False) -> Any:
-        """Make an unfitted tree, or a forest of so many ``trees``, for the task of this table."""
+    def make_model(self, parameters: dict[str, Any], *, trees: str | None = None, preset: str | None = None) -> Any:
+        """Make an unfitted tree, or a forest of so many ``trees``; ``preset`` is "paper", "readable" or None."""
         parameters = {"image_shape": self.image_shape, **parameters}
         if self.classes is not None:
             parameters["class_weight"] = parse_class_weight(parameters.get("class_weight"), self.y)
@@ -227,7 +227,7 @@ class TrainingTable:
                 raise typer.BadParameter(f"{flag} is for one tree: the mean of many trees is regularised already.")
             return forest.from_flat(n_estimators=int(trees) if trees.isdecimal() else trees, **parameters)
         tree: Any = crisptree.CrispTreeRegressor if self.is_regression else crisptree.CrispTreeClassifier
-        return tree.paper(**parameters) if paper else tree.from_flat(**parameters)
+        return getattr(tree, preset or "from_flat")(**parameters)
 
     def fit(
         self, model: Any, out: Output, progress: ProgressDisplay, rank: Rank = SINGLE_PROCESS, **more: Any

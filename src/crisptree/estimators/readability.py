@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -52,16 +53,30 @@ class ReadabilityCost:
         return float(self.unrestricted_scores.mean() - self.scores.mean())
 
     def __str__(self) -> str:
-        own = _describe(self.scores, self.log_losses, self.leaves)
-        other = _describe(self.unrestricted_scores, self.unrestricted_log_losses, self.unrestricted_leaves)
+        scores = (self.scores, self.log_losses, self.leaves)
+        others = (self.unrestricted_scores, self.unrestricted_log_losses, self.unrestricted_leaves)
+        names = ("accuracy", "log_loss", "leaves") if len(self.log_losses) else ("r2", "", "leaves")
+        own, other = (
+            describe_held_out({name: float(values.mean()) for name, values in zip(names, some, strict=True) if name})
+            for some in (scores, others)
+        )
         return f"readable tree: {own}\nunrestricted tree: {other}\n(means of {len(self.scores)} held-out folds)"
 
 
-def _describe(scores: Doubles, losses: Doubles, leaves: Doubles) -> str:
-    size = f"{leaves.mean():.3g} leaves"
-    if not len(losses):
-        return f"R² {scores.mean():.3f}, {size}"
-    return f"accuracy {scores.mean():.1%}, log loss {losses.mean():.3f}, {size}"
+def describe_held_out(values: Mapping[str, float]) -> str:
+    """Describe the scores of a tree.
+
+    Examples
+    --------
+    >>> describe_held_out({"accuracy": 0.8612, "log_loss": 0.351, "leaves": 8})
+    'accuracy 86.1%, log loss 0.351, 8 leaves'
+    >>> describe_held_out({"r2": 0.75, "leaves": 1})
+    'R² 0.750, 1 leaf'
+    """
+    size = f"{values['leaves']:.3g} {'leaf' if values['leaves'] == 1 else 'leaves'}"
+    if "r2" in values:
+        return f"R² {values['r2']:.3f}, {size}"
+    return f"accuracy {values['accuracy']:.1%}, log loss {values['log_loss']:.3f}, {size}"
 
 
 def compute_readability_cost(model: Any, X: Any, y: Any, sample_weight: Any, n_folds: int) -> ReadabilityCost:
@@ -76,22 +91,26 @@ def compute_readability_cost(model: Any, X: Any, y: Any, sample_weight: Any, n_f
     for train, test in folds(n_folds, shuffle=True, random_state=0).split(np.zeros(len(labels)), labels):
         rows = _safe_indexing(X, train), _safe_indexing(y, train), None if sample_weight is None else weights[train]
         held_out = _safe_indexing(X, test), labels[test], weights[test]
-        results.append([_score(one.fit(*rows), *held_out) for one in models])
-    scores, losses, leaves = np.array(results).transpose(2, 1, 0)
-    if not is_classifier(model):
-        losses = np.empty((2, 0))
-    return ReadabilityCost(scores[0], scores[1], losses[0], losses[1], leaves[0], leaves[1])
+        results.append([score_tree(one.fit(*rows), *held_out) for one in models])
+    score = "accuracy" if is_classifier(model) else "r2"
+    values = [
+        np.array([pair[which][name] for pair in results if name in pair[which]])
+        for name in (score, "log_loss", "leaves")
+        for which in (0, 1)
+    ]
+    return ReadabilityCost(*values)
 
 
-def _score(model: Any, X: Any, y: npt.NDArray[Any], weight: Doubles) -> tuple[float, float, float]:
-    """Score a fitted tree: accuracy or R², log loss or NaN, number of leaves."""
-    score, n_leaves = float(model.score(X, y, weight)), float(model.get_n_leaves())
+def score_tree(model: Any, X: Any, y: npt.NDArray[Any], weight: Doubles | None = None) -> dict[str, float]:
+    """Score a fitted tree: accuracy and log loss, or R², and the number of leaves."""
+    score, size = float(model.score(X, y, weight)), {"leaves": float(model.get_n_leaves())}
     if not is_classifier(model):
-        return score, np.nan, n_leaves
+        return {"r2": score} | size
     columns = {label: column for column, label in enumerate(model.classes_.tolist())}
     padded = np.column_stack([model.predict_proba(X), np.zeros(len(y))])  # a class that training rows did not have
     own = padded[np.arange(len(y)), [columns.get(label, -1) for label in y.tolist()]]
-    return score, float(np.average(-np.log(np.maximum(own, LEAST_PROBABILITY)), weights=weight)), n_leaves
+    loss = np.average(-np.log(np.maximum(own, LEAST_PROBABILITY)), weights=weight)
+    return {"accuracy": score, "log_loss": float(loss)} | size
 
 
 class ReadableEstimator(RowEstimator):
