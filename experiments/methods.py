@@ -58,6 +58,8 @@ METHODS = {
 IGNORED_PARAMETERS = ("device", "n_jobs", "verbose", "callbacks", "warm_start", "random_state")
 """Parameters that do not say what is trained; the seed stands beside them in a cell."""
 
+PENALTIES = ("spatial_penalty", "l1", "l2")
+
 EARLIER_DEFAULTS: dict[str, Any] = {
     "learning_rate_decay": "none",
     "input_noise": 0.0,
@@ -147,9 +149,10 @@ def soft(depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
 
 def parameters(model: CrispTreeClassifier) -> dict[str, Any]:
     """Return the estimator's part of a cell's configuration."""
-    return changed_values(
-        {name: value for name, value in model.flat_parameters().items() if name not in IGNORED_PARAMETERS}
-    )
+    values = {name: value for name, value in model.flat_parameters().items() if name not in IGNORED_PARAMETERS}
+    if not any(values[penalty] for penalty in PENALTIES):
+        del values["penalty_share"]  # which has nothing to share out
+    return changed_values(values)
 
 
 def changed_values(parameters: dict[str, Any]) -> dict[str, Any]:

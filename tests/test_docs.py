@@ -114,6 +114,18 @@ def test_every_link_to_a_function_leads_into_the_package():
         assert thing.__doc__, name
 
 
+RECORDS = sorted((DOCS / "decisions").glob("2*.md"))
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.stem)
+def test_a_decision_is_a_short_dated_record(record):
+    text = record.read_text(encoding="utf-8")
+    assert re.fullmatch(r"2\d{3}-\d{2}-\d{2}-[a-z0-9-]+", record.stem), "name it YYYY-MM-DD-slug.md"
+    assert len(text.splitlines()) <= 40
+    assert re.findall(r"^## (.+)$", text, flags=re.M) == ["Context", "Decision", "Consequence"]
+    assert max(map(len, prose(record).splitlines())) <= 100
+
+
 @pytest.mark.skipif(not RESULTS.exists(), reason="a source distribution carries no results")
 def test_every_page_of_results_is_in_their_index():
     index = (RESULTS / "index.md").read_text(encoding="utf-8")

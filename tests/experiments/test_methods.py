@@ -23,3 +23,8 @@ def test_a_new_parameter_makes_no_finished_cell_run_again():
     record = store_of("paper", provenance.RESULTS / "paper", "mnist").records(method="finetuned_em", kind="cell")[0]
     model = methods.ours("finetuned", "em", record["depth"], record["epochs"], record["seed"])
     assert as_json(methods.parameters(model)) == record["config"]["parameters"]
+
+
+def test_the_share_of_penalties_stands_in_a_cell_only_where_there_are_penalties():
+    assert "penalty_share" not in methods.parameters(CrispTreeClassifier.paper())
+    assert methods.parameters(CrispTreeClassifier.paper(spatial_penalty=0.1))["penalty_share"] == "none"
