@@ -40,7 +40,6 @@ from crisptree.cli.training import (
 )
 from crisptree.distributed import is_distributed
 from crisptree.encoding.column_values import counted
-from crisptree.estimators.readability import describe_held_out, score_tree
 from crisptree.parameters.estimators import MAX_TREES, READABLE, ClassifierParameters
 from crisptree.pipeline.monitoring import ProgressDisplay
 
@@ -198,6 +197,8 @@ class FitRun:
         held_out = table.held_out
         if not self.settings.readable or held_out is None or not self.rank.is_first:
             return {}
+        from crisptree.estimators.readability import score_tree
+
         limits = {name: value for name, value in self.parameters.items() if name not in READABLE}
         unrestricted = table.make_model(limits)
         table.fit(unrestricted, self.out, self.progress)
@@ -311,6 +312,8 @@ def _show(
     }
     scored = {"scores": scores} if table.is_regression else {"classes": model.classes_.tolist(), "accuracy": scores}
     if readability is not None:
+        from crisptree.estimators.readability import describe_held_out
+
         sentences = crisptree.export.sentences(model).splitlines()
         for sentence in sentences:
             out.show(sentence)
