@@ -149,7 +149,7 @@ def c_lines(trees: dict[str, Any], X: Any, y: Any) -> list[list[str]]:
                 whole = None if integer is None else quantize(portable, integer)
                 inputs = X if whole is None else whole.inputs(X)
                 costs, found = DeviceCost.of(portable, header), export.check(model, X, "c", integer=integer)
-                arrived = model.apply(X)[None] if whole is None else whole.route(X)
+                arrived = model.leaf_indices(X)[None] if whole is None else whole.route(X)
                 mean = header.trees.path_costs(header.costs)[arrived[0]].mean()
                 classes = model.tree_.labels(arrived[0]) if whole is None else whole.classes(arrived)
                 seconds = medians({"c": timed_program(text, inputs, Path(folder))}, rounds=200)["c"]

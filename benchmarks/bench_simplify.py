@@ -76,7 +76,7 @@ def nearest(model: CrispTreeClassifier, X: np.ndarray) -> None:
             spent.append(time.perf_counter() - started)
         seconds[name] = float(np.median(spent))
     solved = []
-    for row, leaf in zip(rows, model.apply(rows), strict=True):
+    for row, leaf in zip(rows, model.leaf_indices(rows), strict=True):
         search = CounterfactualSearch(tree, row, tree.labels() != tree.labels(leaf))
         next(search.iterate_rows())
         solved.append(search.n_programs)

@@ -111,7 +111,7 @@ class Ours:
         return self.model.predict_proba(images)[..., MEMBRANE]
 
     def leaves(self, images: np.ndarray) -> np.ndarray:
-        return self.model.apply(images)
+        return self.model.leaf_indices(images)
 
     def neighbour_correlation(self) -> float:
         side = self.model.window

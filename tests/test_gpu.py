@@ -102,7 +102,7 @@ def test_without_chance_numbers_go_to_the_same_leaves_on_the_device_and_on_the_c
     settled = {"batch_size": 5000, "max_depth": 2, "input_noise": 0.3}  # one batch holds all rows: no order is drawn
     on_gpu, on_cpu = (plain_regressor(**settled, device=device).fit(X, y) for device in ("cuda", "cpu"))
     assert on_gpu.tree_.structure == on_cpu.tree_.structure
-    assert (on_gpu.apply(X) != on_cpu.apply(X)).mean() < 0.01
+    assert (on_gpu.leaf_indices(X) != on_cpu.leaf_indices(X)).mean() < 0.01
     np.testing.assert_allclose(on_gpu.tree_.leaves, on_cpu.tree_.leaves, atol=0.02)
 
 

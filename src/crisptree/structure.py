@@ -266,6 +266,17 @@ class TreeStructure:
         means[self.n_splits :] = leaf_values
         return means
 
+    def inherit_counts(self, node_counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Replace the counts of nodes without rows by those of the parent.  (n_nodes, n_statistics)"""
+        counts = node_counts.copy()
+        if node_counts.any(axis=1).all():
+            return counts
+        for split in range(self.n_splits):
+            for child in (self.left_nodes[split], self.right_nodes[split]):
+                if not counts[child].any():
+                    counts[child] = counts[split]
+        return counts
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TreeStructure):
             return NotImplemented

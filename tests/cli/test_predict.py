@@ -27,7 +27,7 @@ def test_predictions_are_those_of_the_python_interface_row_by_row(shop, tmp_path
     assert found["id"] == shop.table["id"].to_pylist()
     assert found["prediction"] == model.predict(X).tolist()
     assert np.array_equal([found["probability of no"], found["probability of yes"]], model.predict_proba(X).T)
-    assert found["leaf"] == model.apply(X).tolist()
+    assert found["leaf"] == model.leaf_indices(X).tolist()
 
 
 def test_every_format_holds_the_same_predictions(shop, tmp_path):

@@ -151,7 +151,7 @@ def test_a_pixel_is_explained(scans, tmp_path):
     model, picture = crisptree.load(made), read_images(scans / "images")[1]
     explain = ("segment", "explain", made, "--row", 5, "--column", 17)
     said = json.loads(done(*explain, scans / "images" / "s1.png", "--json").stdout)
-    assert said["leaf"] == model.apply(picture.array)[5, 17]
+    assert said["leaf"] == model.leaf_indices(picture.array)[5, 17]
     assert said["predicted"] == model.predict(picture.array)[5, 17]
     assert json.loads(done(*explain, scans / "images", "--image", "s1", "--json").stdout)["steps"] == said["steps"]
     assert f"leaf {said['leaf']}: {said['predicted']}" in done(*explain, scans / "images" / "s1.png").text

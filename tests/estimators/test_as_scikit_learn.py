@@ -21,7 +21,7 @@ def rows(n=90):
 
 
 def leaf_sizes(model, X):
-    return np.unique(model.apply(X), return_counts=True)[1]
+    return np.unique(model.leaf_indices(X), return_counts=True)[1]
 
 
 @pytest.mark.parametrize("make", [plain_tree, plain_regressor], ids=["classifier", "regressor"])
@@ -34,7 +34,7 @@ def test_a_fraction_is_that_share_of_the_rows(make, name):
     by_share, by_rows = (
         make(**QUICK, max_depth=6, **{name: value}).fit(X, y) for value in (fraction, math.ceil(fraction * 101))
     )
-    np.testing.assert_array_equal(by_share.apply(X), by_rows.apply(X))
+    np.testing.assert_array_equal(by_share.leaf_indices(X), by_rows.leaf_indices(X))
     assert by_share.get_n_leaves() < make(**QUICK, max_depth=6).fit(X, y).get_n_leaves()
     if name == "min_samples_leaf":
         assert leaf_sizes(by_share, X).min() >= 14
@@ -78,7 +78,7 @@ def test_fractions_hold_for_batches_forests_pixels_and_choices():
     segmenter = CrispSegmenter.from_flat(window=3, max_depth=4, **QUICK, min_samples_leaf=0.2).fit(
         image, (image > 0).astype(int)
     )
-    assert np.unique(segmenter.apply(image), return_counts=True)[1].min() >= 80
+    assert np.unique(segmenter.leaf_indices(image), return_counts=True)[1].min() >= 80
     numbers = y + 0.1 * X[:, 0]
     chosen = crisptree.CrispTreeRegressor.from_flat(
         min_samples_leaf=0.2, **(QUICK | {"max_depth": 2, "epochs": 2})

@@ -73,7 +73,7 @@ def test_counts_tables_and_ranges_are_those_of_all_rows():
     assert np.allclose(tree.statistics.node_counts[0], totals)
     leaf = model(epochs=1, finetune_epochs=0).fit(X, y)
     leaf.tree_ = tree
-    reached = leaf.apply(X)
+    reached = leaf.leaf_indices(X)
     counted = np.array(
         [
             [weight[(reached == number) & (y == label)].sum() for label in LABELS]

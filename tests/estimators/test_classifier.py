@@ -40,14 +40,14 @@ def test_there_are_at_most_as_many_distinct_predictions_as_leaves(fitted):
 
 def test_prediction_is_the_table_of_one_leaf_and_not_a_mixture(fitted):
     model, X, _ = fitted
-    assert np.array_equal(model.predict_proba(X), model.tree_.leaves[model.apply(X)])
+    assert np.array_equal(model.predict_proba(X), model.tree_.leaves[model.leaf_indices(X)])
     assert not np.allclose(model.soft_predict_proba(X), model.predict_proba(X), atol=1e-3)
 
 
 def test_at_high_steepness_the_soft_tree_predicts_what_the_hard_one_does(fitted):
     model, X, _ = fitted
     steep = model.soft_predict_proba(X, steepness=1e6)
-    soft_tables = model.tree_.statistics.soft_leaves[model.apply(X)]
+    soft_tables = model.tree_.statistics.soft_leaves[model.leaf_indices(X)]
     assert np.mean(np.abs(steep - soft_tables).max(axis=1) < 1e-6) > 0.99
     np.testing.assert_allclose(model.soft_predict_proba(X).sum(axis=1), 1)
 
@@ -55,7 +55,7 @@ def test_at_high_steepness_the_soft_tree_predicts_what_the_hard_one_does(fitted)
 def test_the_decision_path_has_the_splits_of_the_path_and_one_leaf(fitted):
     model, X, _ = fitted
     structure = model.tree_.structure
-    paths, leaf = model.decision_path(X), model.apply(X)
+    paths, leaf = model.decision_path(X), model.leaf_indices(X)
     assert paths.shape == (len(X), structure.n_nodes)
     visited = np.asarray(paths.sum(axis=1)).ravel() - 1
     assert visited.max() <= model.get_depth()
@@ -66,7 +66,7 @@ def test_the_decision_path_has_the_splits_of_the_path_and_one_leaf(fitted):
 def test_training_counts_agree_with_predictions(fitted):
     model, X, y = fitted
     counts = np.zeros_like(model.tree_.leaves)
-    np.add.at(counts, (model.apply(X), y), 1)
+    np.add.at(counts, (model.leaf_indices(X), y), 1)
     assert np.array_equal(model.tree_.statistics.node_counts[model.tree_.structure.n_splits :], counts)
 
 
@@ -88,7 +88,7 @@ def test_another_seed_gives_another_tree():
 def test_float64_rows_take_the_leaves_of_their_float32_values(fitted):
     model, X, _ = fitted
     fine = X.astype(np.float64) * (1 + 1e-9)
-    assert np.array_equal(model.apply(fine), model.apply(fine.astype(np.float32)))
+    assert np.array_equal(model.leaf_indices(fine), model.leaf_indices(fine.astype(np.float32)))
 
 
 def test_read_only_strided_and_single_rows_are_welcome(fitted):
@@ -97,10 +97,10 @@ def test_read_only_strided_and_single_rows_are_welcome(fitted):
     frozen.flags.writeable = False
     wide = np.zeros((len(X), 2 * X.shape[1]), dtype=np.float32)
     wide[:, ::2] = X
-    expected = model.apply(X)
+    expected = model.leaf_indices(X)
     for rows in (frozen, wide[:, ::2], np.asfortranarray(X)):
-        assert np.array_equal(model.apply(rows), expected)
-        assert np.array_equal(plain_tree(**QUICK).fit(rows, y).apply(X), expected)
+        assert np.array_equal(model.leaf_indices(rows), expected)
+        assert np.array_equal(plain_tree(**QUICK).fit(rows, y).leaf_indices(X), expected)
     assert model.predict(X[:1]).shape == (1,)
 
 
@@ -196,7 +196,7 @@ def test_split_modules_train_predict_and_pickle():
     ).fit(X, y)
     assert model.score(X, y) > 0.85
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X))
-    assert np.array_equal(route_rows(model.tree_, X), model.apply(X))
+    assert np.array_equal(route_rows(model.tree_, X), model.leaf_indices(X))
 
 
 def module_factory(input_shape):
@@ -352,7 +352,7 @@ def test_modules_with_dropout_train_repeatably_and_predict_without_it():
     torch.manual_seed(3)
     first, second = (plain_tree(**QUICK | {"split": dropout_factory}).fit(X, y) for _ in range(2))
     assert torch.equal(torch.rand(1), expected)  # the caller's random state is left alone
-    assert np.array_equal(first.apply(X), first.apply(X))
+    assert np.array_equal(first.leaf_indices(X), first.leaf_indices(X))
     assert np.array_equal(first.soft_predict_proba(X), second.soft_predict_proba(X))
 
 
@@ -436,6 +436,6 @@ def test_each_module_sees_only_the_rows_on_its_path():
     model = plain_tree(**QUICK | {"split": module_factory}).fit(X, y)
     seen = []
     hook = model.tree_.splits.skeleton.register_forward_hook(lambda module, inputs, output: seen.append(len(inputs[0])))
-    leaf = model.apply(X)
+    leaf = model.leaf_indices(X)
     hook.remove()
     assert sum(seen) == model.tree_.structure.leaf_depths[leaf].sum()

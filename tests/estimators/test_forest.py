@@ -34,7 +34,7 @@ def test_a_forest_says_the_mean_of_its_trees(forest):
 
 def test_sums_are_in_the_order_of_the_trees_on_any_count_share_threads_and_for_one_row(forest):
     whole = forest.predict_proba(X)
-    in_order = sum(tree.tree_.leaf_values(tree.apply(X)) for tree in forest.estimators_) / len(forest)
+    in_order = sum(tree.tree_.leaf_values(tree.leaf_indices(X)) for tree in forest.estimators_) / len(forest)
     assert np.array_equal(whole, in_order)
     assert np.array_equal(whole[:1], forest.predict_proba(X[:1]))
     assert np.array_equal(whole, forest.set_params(n_jobs=1).predict_proba(X.astype(np.float32).astype(float)))
@@ -199,7 +199,7 @@ def test_counts_and_shares_are_converted_to_counts():
 
 
 def test_proximity_is_the_share_of_trees_with_the_same_leaf(forest):
-    near, leaves = forest.proximity(X[:5], X[3:9]), forest.apply(X[:9])
+    near, leaves = forest.proximity(X[:5], X[3:9]), forest.leaf_indices(X[:9])
     assert near.shape == (5, 6)
     assert near[4, 2] == pytest.approx(np.mean(leaves[4] == leaves[5]))
     assert np.array_equal(np.diag(forest.proximity(X[:4])), np.ones(4))
@@ -225,7 +225,7 @@ def test_an_explanation_names_all_trees_and_their_splits(forest):
     assert said.predicted == forest.predict(X[:1])[0]
     assert np.allclose(said.probabilities, forest.predict_proba(X[:1])[0])
     assert str(said).count("tree ") == len(forest)
-    assert [way.leaf for way in said.paths] == forest.apply(X[:1])[0].tolist()
+    assert [way.leaf for way in said.paths] == forest.leaf_indices(X[:1])[0].tolist()
     assert said._repr_html_().startswith("<pre>")
     with pytest.raises(TypeError, match=r"needs a fitted crisp forest; got a CrispTreeClassifier"):
         explain.explain_forest(forest.tree(0), X[0])
@@ -442,7 +442,7 @@ def test_quantiles_of_one_tree_are_those_of_the_tree_and_more_trees_count_shared
     assert found.shape == (len(X), 3)
     assert (np.diff(found, axis=1) >= 0).all()
     shares = np.zeros(len(X))
-    for here, there in zip(numbers.apply(X[:1])[0], numbers.apply(X).T, strict=True):
+    for here, there in zip(numbers.leaf_indices(X[:1])[0], numbers.leaf_indices(X).T, strict=True):
         shares += (there == here) / np.count_nonzero(there == here)
     for quantile, value in zip(wanted, found[0], strict=True):
         below, up_to = shares[value > NUMBERS].sum(), shares[value >= NUMBERS].sum()
@@ -450,7 +450,7 @@ def test_quantiles_of_one_tree_are_those_of_the_tree_and_more_trees_count_shared
 
 
 def test_quantiles_where_no_leaf_is_shared_are_those_of_the_normal_distribution(numbers):
-    here = numbers.apply(X)
+    here = numbers.leaf_indices(X)
     other = next(row for row in range(1, len(X)) if not (here[row] == here[0]).any())
     found = numbers.predict_quantiles(X[:1], [0.5], among=(X[other : other + 1], NUMBERS[other : other + 1]))
     assert found[0, 0] == pytest.approx(numbers.predict(X[:1])[0])

@@ -58,7 +58,7 @@ def test_splits_are_trained_with_the_models_in_mind(regressor):
 
 def test_probabilities_are_those_of_the_leafs_softmax(classifier):
     X, _ = crossed(50, seed=2)
-    tree, leaf, found = classifier.tree_, classifier.apply(X), classifier.predict_proba(X)
+    tree, leaf, found = classifier.tree_, classifier.leaf_indices(X), classifier.predict_proba(X)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     node = tree.structure.n_splits + leaf[0]
     scores = tree.linear_weight[node] @ X[0].astype(float) + tree.linear_bias[node]

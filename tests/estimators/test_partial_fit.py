@@ -92,7 +92,7 @@ def test_memory_says_how_much_old_rows_count():
 def test_without_epochs_leaves_are_counted_on_and_nothing_else_changes():
     learner = model(finetune_epochs=0).partial_fit(*rows(200, 0), classes=CLASSES)
     before, (X, y) = learner.tree_, rows(80, 1)
-    leaf = learner.apply(X)
+    leaf = learner.leaf_indices(X)
     after = learner.partial_fit(X, y).tree_
     assert np.allclose(after.weight, before.weight, atol=1e-6)
     new = np.zeros((before.structure.n_leaves, 3))

@@ -45,7 +45,7 @@ def model():
 def test_prediction_is_that_of_the_reference_on_extracted_windows_bit_for_bit(model):
     windows = Canvas.of(list(IMAGES.astype(np.float32)[..., None]), WindowView(3, (1,), 1)).windows()
     leaves = routing.route_reference(model.tree_, windows[:]).reshape(IMAGES.shape)
-    assert np.array_equal(model.apply(IMAGES), leaves)
+    assert np.array_equal(model.leaf_indices(IMAGES), leaves)
     tables = model.tree_.leaf_values()
     assert np.array_equal(model.predict(IMAGES), tables[leaves, 0])
     assert np.array_equal(model.predict_std(IMAGES), np.sqrt(tables[leaves, 1]))
@@ -53,7 +53,7 @@ def test_prediction_is_that_of_the_reference_on_extracted_windows_bit_for_bit(mo
 
 
 def test_leaves_say_mean_and_spread_of_the_pixels_that_end_in_them(model):
-    leaves = model.apply(IMAGES)
+    leaves = model.leaf_indices(IMAGES)
     for leaf in np.unique(leaves):
         here = TARGETS[leaves == leaf]
         assert model.predict(IMAGES)[leaves == leaf][0] == pytest.approx(here.mean())
@@ -189,7 +189,7 @@ def test_the_second_stage_gets_scaled_predictions_of_the_first(tmp_path):
     said = (first.predict(IMAGES) - TARGETS.mean()) / TARGETS.std()
     seen = np.stack([IMAGES, said], axis=-1).astype(np.float32)
     windows = Canvas.of(list(seen), WindowView(3, (1,), 2)).windows()
-    same = model.apply(IMAGES).ravel() == routing.route_reference(model.tree_, windows[:])
+    same = model.leaf_indices(IMAGES).ravel() == routing.route_reference(model.tree_, windows[:])
     assert same.mean() > 0.999  # the numbers went through the units of y and back
     model.save(tmp_path / "x.crisp")
     again = crisptree.load(tmp_path / "x.crisp")

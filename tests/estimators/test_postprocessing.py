@@ -49,7 +49,7 @@ def test_no_dead_split_remains_after_any_fit(way):
         model = plain_tree(**QUICK | way | {"random_state": seed}).fit(X, y)
         for tree in (model.tree_, model.greedy_tree_):
             assert len(find_dead_splits(tree)[0]) == 0
-        leaves = model.apply(X)
+        leaves = model.leaf_indices(X)
         if not way.get("early_stopping"):
             assert len(np.unique(leaves)) == model.get_n_leaves()
             shares = np.array([np.bincount(y[leaves == leaf], minlength=3) for leaf in range(model.get_n_leaves())])
@@ -126,7 +126,7 @@ def test_probabilities_are_what_predict_takes_the_largest_of(model):
         assert np.isfinite(said).all()
         assert said.sum(axis=1) == pytest.approx(1)
         assert np.array_equal(shrunk.predict(X), shrunk.classes_[said.argmax(axis=1)])
-        assert np.array_equal(shrunk.apply(X), model.apply(X))
+        assert np.array_equal(shrunk.leaf_indices(X), model.leaf_indices(X))
         assert np.array_equal(shrunk.tree_.weight, model.tree_.weight)
         assert np.array_equal(shrunk.greedy_tree_.leaves, model.greedy_tree_.leaves)
         assert shrunk.shrinkage_ > 0 if strength == "auto" else shrunk.shrinkage_ == strength

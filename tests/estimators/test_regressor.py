@@ -54,7 +54,7 @@ def test_oblique_steps_are_found_where_thresholds_and_planes_fail(rows, model):
 
 def test_a_leaf_predicts_mean_and_spread_of_its_training_rows(rows, model):
     X, y = rows
-    leaf = model.apply(X)
+    leaf = model.leaf_indices(X)
     for number in np.unique(leaf):
         own = y[leaf == number]
         assert model.predict(X[leaf == number])[0] == pytest.approx(own.mean())
@@ -64,7 +64,7 @@ def test_a_leaf_predicts_mean_and_spread_of_its_training_rows(rows, model):
 def test_units_of_y_change_nothing_but_the_units(rows, model):
     X, y = rows
     other = plain_regressor().fit(X, 1e9 + 1e3 * y)
-    np.testing.assert_array_equal(other.apply(X), model.apply(X))
+    np.testing.assert_array_equal(other.leaf_indices(X), model.leaf_indices(X))
     np.testing.assert_allclose(other.predict(X), 1e9 + 1e3 * model.predict(X))
     np.testing.assert_allclose(other.predict_std(X), 1e3 * model.predict_std(X), rtol=1e-6)
 
@@ -113,7 +113,7 @@ def test_in_quantiles_a_weight_of_two_is_the_row_twice(weight):
 
 def test_quantiles_are_those_of_the_rows_in_the_leaf(rows, model):
     X, y = rows
-    found, leaf = model.predict_quantiles(X, [0.1, 0.5, 1.0], among=(X, y)), model.apply(X)
+    found, leaf = model.predict_quantiles(X, [0.1, 0.5, 1.0], among=(X, y)), model.leaf_indices(X)
     for number in np.unique(leaf):
         np.testing.assert_allclose(found[leaf == number][0], np.quantile(y[leaf == number], [0.1, 0.5, 1.0]))
     with pytest.raises(ValueError, match="from 0 to 1"):

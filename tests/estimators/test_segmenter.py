@@ -51,7 +51,7 @@ def model():
 def test_prediction_is_that_of_the_reference_on_extracted_windows_bit_for_bit(model):
     windows = Canvas.of(list(IMAGES.astype(np.float32)[..., None]), WindowView(5, (1,), 1)).windows()
     expected = routing.route_reference(model.tree_, windows[:]).reshape(IMAGES.shape)
-    assert np.array_equal(model.apply(IMAGES), expected)
+    assert np.array_equal(model.leaf_indices(IMAGES), expected)
     assert np.array_equal(model.predict_proba(IMAGES), model.tree_.leaves[expected])
     assert np.array_equal(model.predict(IMAGES), model.classes_[model.tree_.leaves[expected].argmax(axis=-1)])
 
@@ -76,7 +76,7 @@ def test_every_form_of_images_gives_its_own_form_of_results(model):
 
 
 def test_leaves_from_left_to_right_are_equally_spaced_greys(model):
-    greys, leaves = model.leaf_image(IMAGES), model.apply(IMAGES)
+    greys, leaves = model.leaf_image(IMAGES), model.leaf_indices(IMAGES)
     n = model.get_n_leaves()
     for place, leaf in enumerate(model.tree_.structure.leaves_left_to_right):
         assert np.allclose(greys[leaves == leaf], place / (n - 1))
@@ -196,7 +196,7 @@ def test_soft_predict_proba_evaluates_the_probabilistic_tree(model):
     assert soft.shape == (24, 26, 2)
     assert np.allclose(soft.sum(axis=-1), 1)
     steep = model.soft_predict_proba(IMAGES[0], steepness=1e6).argmax(axis=-1)
-    assert np.mean(steep == model.tree_.statistics.soft_leaves.argmax(axis=1)[model.apply(IMAGES[0])]) > 0.99
+    assert np.mean(steep == model.tree_.statistics.soft_leaves.argmax(axis=1)[model.leaf_indices(IMAGES[0])]) > 0.99
 
 
 @pytest.mark.parametrize("n_images", [1, 3])
@@ -209,7 +209,7 @@ def test_a_second_stage_sees_what_the_first_one_says(n_images):
     said = first.predict_proba(images)[..., 1:]
     seen = np.concatenate([images[..., None], said], axis=-1).astype(np.float32)
     windows = Canvas.of(list(seen), WindowView(5, (1,), 2)).windows()
-    assert np.array_equal(model.apply(images).ravel(), routing.route_reference(model.tree_, windows[:]))
+    assert np.array_equal(model.leaf_indices(images).ravel(), routing.route_reference(model.tree_, windows[:]))
     heard = []
     validated = CrispSegmenter.from_flat(**QUICK, stages=2, callbacks=[heard.append])
     validated.fit(images, labels, eval_set=(IMAGES, LABELS))
@@ -252,7 +252,8 @@ def test_a_reloaded_or_pickled_model_predicts_the_same_bits(tmp_path, options):
     for again in (crisptree.load(tmp_path / "x.crisp"), pickle.loads(pickle.dumps(model))):
         assert np.array_equal(again.predict(images), model.predict(images))
         assert np.array_equal(again.predict_proba(images[0]), model.predict_proba(images[0]))
-        assert np.array_equal(again.before_finetuning().apply(images), model.before_finetuning().apply(images))
+        before, others = (one.before_finetuning().leaf_indices(images) for one in (model, again))
+        assert np.array_equal(before, others)
         assert again.get_params() == model.get_params()
         assert again.image_shape_ == model.image_shape_
         assert again.channels_ == 2

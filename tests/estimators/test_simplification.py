@@ -88,7 +88,7 @@ def test_leaf_tables_are_counted_on_the_rows_given(bands):
     model, X, y = bands
     fresh, labels = two_of_thirty(seed=2)
     small = model.simplify(fresh, labels, max_terms=4, eval_set=(X, y), epochs=2)
-    leaf = small.apply(fresh)
+    leaf = small.leaf_indices(fresh)
     for number in range(small.get_n_leaves()):
         here = np.bincount(labels[leaf == number], minlength=4)
         if here.sum():

@@ -121,7 +121,7 @@ def test_columns_labelled_by_numbers_or_tuples_are_found_by_label():
         model = plain_tree(**SMALL).fit(frame, y)
         mixed = frame.iloc[:, ::-1]
         assert np.array_equal(model.predict(mixed), model.predict(frame))
-        assert model.explain(mixed.iloc[[0]]).leaf == model.apply(frame)[0]
+        assert model.explain(mixed.iloc[[0]]).leaf == model.leaf_indices(frame)[0]
         assert np.array_equal(model.predict(X), model.predict(frame))
         with pytest.raises(ValueError, match="X must have the columns that the model was trained on"):
             model.predict(frame.iloc[:, 1:])
@@ -157,7 +157,7 @@ def test_a_search_is_looked_at_as_its_best_estimator():
         export.text(search)
     search.fit(X, y)
     assert export.text(search) == export.text(search.best_estimator_)
-    assert explain.path(search, X.iloc[0]).leaf == search.best_estimator_[-1].apply(X)[0]
+    assert explain.path(search, X.iloc[0]).leaf == search.best_estimator_[-1].leaf_indices(X)[0]
     search.set_params(refit=False).fit(X, y)
     del search.best_estimator_
     with pytest.raises(TypeError, match="refit=True"):

@@ -41,7 +41,7 @@ def test_rows_that_are_all_alike_stay_one_leaf_and_other_limits_hold():
     model = plain_tree(**UNLIMITED).fit(X, y)
     assert model.get_n_leaves() == 75
     held = plain_tree(**UNLIMITED, min_samples_leaf=10).fit(X, rng.integers(2, size=150))
-    assert np.bincount(held.apply(X)).min() >= 10
+    assert np.bincount(held.leaf_indices(X)).min() >= 10
 
 
 def test_a_forest_without_a_depth_limit_learns_its_rows_by_heart():

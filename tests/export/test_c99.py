@@ -73,7 +73,7 @@ def test_every_compiler_agrees_without_warnings(compiler, name, request, tmp_pat
         pytest.skip(f"{compiler} is not there")
     model, X = request.getfixturevalue(name)
     leaves, classes = programs.asked(command, export.c(model), X.astype(np.float32), tmp_path, len(model.classes_))
-    np.testing.assert_array_equal(leaves, model.apply(X))
+    np.testing.assert_array_equal(leaves, model.leaf_indices(X))
     np.testing.assert_array_equal(model.classes_[classes], model.predict(X))
 
 
@@ -168,7 +168,7 @@ def test_a_forest_is_the_mean_of_its_trees_in_their_order():
     trees = [Portable.of(model).trees[0] for model in (first, second)]
     forest = replace(Portable.of(first), trees=(trees[0], trees[1], trees[0]))
     found = run(forest, render(forest), encode_rows(first, X))
-    leaves = np.stack([first.apply(X), second.apply(X), first.apply(X)], axis=1)
+    leaves = np.stack([first.leaf_indices(X), second.leaf_indices(X), first.leaf_indices(X)], axis=1)
     mean = (trees[0].tables[leaves[:, 0]] + trees[1].tables[leaves[:, 1]] + trees[0].tables[leaves[:, 2]]) / 3
     np.testing.assert_array_equal(found.leaves, leaves)
     np.testing.assert_array_equal(found.outputs, mean)
@@ -187,7 +187,7 @@ def test_a_regression_predicts_the_values_of_its_leaf():
     for trees, options in (((one,), {}), ((two,), {"integer": "int16"}), ((one, one), {}), ((two, two), {})):
         numbers_of = replace(portable, trees=trees, classes=())
         found = run(numbers_of, render(numbers_of, **options), encode_rows(model, X))
-        np.testing.assert_array_equal(found.outputs, trees[0].tables[model.apply(X)])
+        np.testing.assert_array_equal(found.outputs, trees[0].tables[model.leaf_indices(X)])
 
 
 # Whole numbers.

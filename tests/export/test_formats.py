@@ -10,7 +10,7 @@ import pytest
 from crisptree import export
 from crisptree.export import ExportError
 from crisptree.export.formats import FEATURES, FORMATS, ExportFormat, Predictions, support_table
-from crisptree.export.portable import find_split_threshold
+from crisptree.inference.node_arrays import find_split_threshold
 from tests.export.models import numbers, thresholds
 
 PAGE = Path(__file__).parents[2] / "docs" / "export" / "index.md"

@@ -70,7 +70,7 @@ def leaf_by(spec, row):
 def test_the_data_of_a_module_lead_every_row_to_its_leaf(kind):
     model, X = made(kind)
     spec = data_in(export.js(model))
-    assert [leaf_by(spec, row) for row in X[:40]] == model.apply(X[:40]).tolist()
+    assert [leaf_by(spec, row) for row in X[:40]] == model.leaf_indices(X[:40]).tolist()
     assert spec["classes"] == model.classes_.tolist()
 
 
@@ -103,7 +103,7 @@ def test_node_encodes_tables_as_the_encoder_does():
         assert agreement.equal_leaves == agreement.equal_classes == agreement.rows == 400
     odd = {name: list(values) for name, values in zip(names, zip(*ODD_ROWS, strict=True), strict=True)}
     assert asked(model, [dict(zip(names, row, strict=True)) for row in ODD_ROWS]) == [
-        int(leaf) for leaf in model.apply({name: np.array(values, dtype=object) for name, values in odd.items()})
+        int(leaf) for leaf in model.leaf_indices({name: np.array(values, dtype=object) for name, values in odd.items()})
     ]
 
 
@@ -133,7 +133,7 @@ def asked(model, rows, what="rows.map((row) => model.leaf(row))"):
 def test_rows_come_by_name_by_place_and_as_typed_arrays():
     model, X = numbers(n=60, n_features=3)
     rows = X[:5].astype(float).tolist()
-    expected = model.apply(X[:5]).tolist()
+    expected = model.leaf_indices(X[:5]).tolist()
     named = [dict(zip(("x0", "x1", "x2"), row, strict=True)) for row in rows]
     assert asked(model, rows) == asked(model, named) == expected
     assert asked(model, rows, "rows.map((row) => leaf(new Float32Array(row)))") == expected

@@ -75,7 +75,7 @@ def test_names_and_types_are_those_of_skl2onnx_with_the_leaf_beside():
         label, probabilities, leaf = session.run(None, {"X": X[:5]})
         assert label.tolist() == model.predict(X[:5]).tolist()
         np.testing.assert_allclose(probabilities, model.predict_proba(X[:5]), rtol=1e-6)
-        np.testing.assert_array_equal(leaf, model.apply(X[:5]))
+        np.testing.assert_array_equal(leaf, model.leaf_indices(X[:5]))
 
 
 def test_names_stay_nothing_but_names():
@@ -107,7 +107,7 @@ def test_a_forest_is_one_graph_whatever_the_sizes_of_its_trees(form):
     )
     forest = replace(Portable.of(first), trees=(trees[1], leaf, trees[0]))
     found = run(forest, render(forest, form=form), encode_rows(first, X))
-    leaves = np.stack([second.apply(X), np.zeros(len(X), np.int64), first.apply(X)], axis=1)
+    leaves = np.stack([second.leaf_indices(X), np.zeros(len(X), np.int64), first.leaf_indices(X)], axis=1)
     mean = (tables[leaves[:, 0]] + tables[:1] + trees[0].tables[leaves[:, 2]]) / 3
     np.testing.assert_array_equal(found.leaves, leaves)
     np.testing.assert_allclose(found.outputs, mean, atol=1e-7)
@@ -138,7 +138,7 @@ def test_a_regression_predicts_the_values_of_its_leaf():
         written = render(of_numbers)
         assert [output.name for output in onnx.load_from_string(written).graph.output] == ["variable", "leaf"]
         found = run(of_numbers, written, encode_rows(model, X))
-        np.testing.assert_allclose(found.outputs, trees[0].tables[model.apply(X)], rtol=1e-6)
+        np.testing.assert_allclose(found.outputs, trees[0].tables[model.leaf_indices(X)], rtol=1e-6)
 
 
 def test_split_modules_and_unknown_forms_are_refused(oblique):

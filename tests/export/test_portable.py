@@ -6,8 +6,9 @@ from sklearn.pipeline import make_pipeline
 import crisptree
 from crisptree import CrispSegmenter, TableEncoder, TrainingOptions, export
 from crisptree.export import ExportError, Portable
-from crisptree.export.portable import convert_to_double, find_split_threshold
+from crisptree.export.portable import convert_to_double
 from crisptree.inference.flat_tree import linear_scores
+from crisptree.inference.node_arrays import find_split_threshold
 from tests.export.models import HOSTILE_COLUMNS, numbers, of_table, rough_rows, table, thresholds
 from tests.toys import plain_tree
 
@@ -46,7 +47,7 @@ def test_the_plain_values_are_all_that_a_prediction_needs():
     (tree,) = portable.trees
     X = encoded(portable, columns)
     leaves = np.array([followed(tree, row) for row in X])
-    np.testing.assert_array_equal(leaves, model.apply(columns))
+    np.testing.assert_array_equal(leaves, model.leaf_indices(columns))
     labels = np.array(portable.classes)[tree.tables[leaves].argmax(axis=1)]
     np.testing.assert_array_equal(labels, model.predict(columns))
 

@@ -30,7 +30,7 @@ def test_rules_route_rows_as_the_tree_does():
     """With all terms and nine digits a reader of the text comes to the same leaf."""
     model, X, _ = fitted(n_features=4)
     rules = export.text(model, terms=4, decimals=9).splitlines()
-    for row, leaf in zip(X[:50], model.apply(X[:50]), strict=True):
+    for row, leaf in zip(X[:50], model.leaf_indices(X[:50]), strict=True):
         assert read(rules, row) == leaf
 
 

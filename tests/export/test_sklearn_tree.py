@@ -44,7 +44,7 @@ def test_missing_numbers_are_nan_there():
     )
     assert np.isnan(X).any()
     tree.__dict__.pop("feature_names_in_")
-    np.testing.assert_array_equal(tree.crisptree_leaves_[tree.apply(X)], model.apply(columns))
+    np.testing.assert_array_equal(tree.crisptree_leaves_[tree.apply(X)], model.leaf_indices(columns))
     np.testing.assert_array_equal(tree.predict_proba(X), model.predict_proba(columns))
     forest = export.sklearn_forest(model)
     del forest.feature_names_in_

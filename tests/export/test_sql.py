@@ -117,8 +117,8 @@ def test_a_missing_number_is_filled_with_the_mean_or_has_no_leaf_in_a_strict_mod
         broken = X[1:2].copy()
         broken[0, sorted(asked)] = np.nan
         with pytest.warns(CrispTreeWarning, match="none in training"):
-            middle = model.apply(broken)[0]
-    assert found.leaves.ravel().tolist() == [model.apply(X[:1])[0], middle, model.apply(X[2:3])[0]]
+            middle = model.leaf_indices(broken)[0]
+    assert found.leaves.ravel().tolist() == [model.leaf_indices(X[:1])[0], middle, model.leaf_indices(X[2:3])[0]]
     assert (found.classes[1] == -1) == (middle == -1)
     database.close()
 
@@ -131,7 +131,7 @@ def test_texts_that_mean_a_missing_value_count_as_missing():
     database = sqlite3.connect(":memory:")
     fill_table(database, portable, type(rows)(rows.X, changed))
     found = read_predictions(portable, database.execute(f"{export.sql(model)} ORDER BY r.{ROW}"), "")
-    np.testing.assert_array_equal(found.leaves.ravel(), model.apply(columns))
+    np.testing.assert_array_equal(found.leaves.ravel(), model.leaf_indices(columns))
     database.close()
 
 

@@ -76,8 +76,8 @@ KINDS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 """How a file was made, and the rows that it is asked about."""
 
 CHECKSUMS: dict[str, Callable[[Any, Any], Any]] = {
-    "leaf": lambda model, rows: np.asarray(model.apply(rows)).astype(np.int64),
-    "greedy": lambda model, rows: np.asarray(model.before_finetuning().apply(rows)).astype(np.int64),
+    "leaf": lambda model, rows: np.asarray(model.leaf_indices(rows)).astype(np.int64),
+    "greedy": lambda model, rows: np.asarray(model.before_finetuning().leaf_indices(rows)).astype(np.int64),
     "probabilities": lambda model, rows: np.asarray(model.predict_proba(rows)),
     "means": lambda model, rows: None if hasattr(model, "predict_proba") else np.asarray(model.predict(rows)),
     "standard deviations": lambda model, rows: np.asarray(model.predict_std(rows)),

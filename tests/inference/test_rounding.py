@@ -84,7 +84,7 @@ def test_leaves_of_a_rounded_fit_are_counted_with_the_rounded_splits(kind):
     X = rng.normal(size=(500, 4)).astype(np.float32)
     y = (X[:, 0] + 0.7 * X[:, 1] > 0.2).astype(int)
     model = kind.readable(max_leaf_nodes=4, random_state=0).fit(X, y)
-    leaves = model.apply(X)
+    leaves = model.leaf_indices(X)
     tree = model.tree_
     counts = tree.target.weight(tree.statistics.node_counts[tree.structure.n_splits :])
     assert np.bincount(leaves, minlength=len(counts)).tolist() == counts.tolist()

@@ -319,7 +319,7 @@ def test_only_plain_arrays_take_fast_predict(model):
 
 def test_fast_and_validated_predict_give_the_same_leaves(model):
     X, _ = clouds(100)
-    assert np.array_equal(model.apply(X), model.apply(X.tolist()))
+    assert np.array_equal(model.leaf_indices(X), model.leaf_indices(X.tolist()))
 
 
 def test_fast_and_validated_predict_raise_the_same_error(model):

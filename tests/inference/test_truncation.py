@@ -72,5 +72,5 @@ def test_a_truncated_tree_of_modules_predicts():
     shallow = deep.truncate(1)
     assert shallow.get_n_leaves() == 2
     assert np.array_equal(
-        shallow.tree_.leaves, shallow.predict_proba(X)[[np.argmax(shallow.apply(X) == k) for k in (0, 1)]]
+        shallow.tree_.leaves, shallow.predict_proba(X)[[np.argmax(shallow.leaf_indices(X) == k) for k in (0, 1)]]
     )

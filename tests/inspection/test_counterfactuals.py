@@ -38,7 +38,7 @@ def test_no_point_is_nearer_in_the_plane(structure, to):
         assert (seen == own).all() if to is None else (seen != to).all()
         assert change.predicted == model.predict(change.x[None])[0]
         assert change.predicted != own if to is None else change.predicted == to
-        assert change.leaf == model.apply(change.x[None])[0]
+        assert change.leaf == model.leaf_indices(change.x[None])[0]
 
 
 def test_distances_are_measured_in_the_scale_of_the_training():
@@ -156,7 +156,7 @@ def test_far_leaves_are_never_solved():
     model = planes(TreeStructure.balanced(8), 50, 10, seed=0)
     row = np.zeros(50, dtype=np.float32)
     tree = model.tree_
-    wanted = tree.labels() != tree.labels(model.apply(row[None])[0])
+    wanted = tree.labels() != tree.labels(model.leaf_indices(row[None])[0])
     search = CounterfactualSearch(tree, row, wanted)
     next(search.iterate_rows())
     assert search.n_programs < 40

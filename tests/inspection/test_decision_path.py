@@ -30,7 +30,7 @@ def test_a_path_ends_where_the_model_predicts():
     model, X, _ = fitted(labels=["a", "b", "c"])
     for row in X[:30]:
         way = explain.path(model, row)
-        assert way.leaf == model.apply(row[None])[0]
+        assert way.leaf == model.leaf_indices(row[None])[0]
         assert way.node == model.tree_.structure.n_splits + way.leaf
         assert way.predicted == model.predict(row[None])[0]
         assert np.array_equal(way.probabilities, model.predict_proba(row[None])[0])
@@ -90,7 +90,7 @@ def test_modules_have_scores_and_no_pushes():
     way = explain.path(model, X[0])
     assert way.steps
     assert all(step.pushes == () and step.offset == step.score for step in way.steps)
-    assert way.leaf == model.apply(X[:1])[0]
+    assert way.leaf == model.leaf_indices(X[:1])[0]
 
 
 def test_networks_on_images_of_two_channels_have_paths_and_attributed_errors():
@@ -98,7 +98,7 @@ def test_networks_on_images_of_two_channels_have_paths_and_attributed_errors():
     y = np.arange(30) % 2
     model = plain_tree(**QUICK | {"split": "conv", "max_depth": 1, "epochs": 1}).fit(images, y)
     way = explain.path(model, images[0])
-    assert way.leaf == model.apply(images[:1])[0]
+    assert way.leaf == model.leaf_indices(images[:1])[0]
     assert all(step.pushes == () for step in way.steps)
     assert len(explain.attribute_errors(model, images, y).rows) == (model.predict(images) != y).sum()
     assert model.margin_report(images).smallest.shape == (30,)
@@ -119,7 +119,7 @@ def test_rows_of_frames_are_named():
     for row in (frame.iloc[0], frame.iloc[:1], X[0]):
         way = explain.path(model, row)
         assert {push.name for push in way.steps[0].pushes} == set(frame.columns)
-        assert way.leaf == model.apply(frame.iloc[:1])[0]
+        assert way.leaf == model.leaf_indices(frame.iloc[:1])[0]
     with pytest.raises(ValueError, match="feature names"):
         explain.path(model, frame.iloc[:1].rename(columns={"length": "width"}))
 
@@ -190,5 +190,5 @@ def test_a_loaded_model_is_explained_without_torch(tmp_path):
         f"print(crisptree.explain.path(model, [{float(X[0, 0])!r}]).leaf, 'torch' in sys.modules)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == [str(model.apply(X[:1])[0]), "False"]
+    assert result.stdout.split() == [str(model.leaf_indices(X[:1])[0]), "False"]
     assert crisptree.explain is explain

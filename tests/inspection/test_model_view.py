@@ -66,7 +66,7 @@ def test_leaves_are_those_of_the_estimator_and_confusions_those_of_scikit_learn(
     model, X, y = fitted(labels=["a", "b", "c"])
     view = view_model(model, "this")
     leaf = view.apply(view.prepare_rows(X))
-    assert np.array_equal(leaf, model.apply(X))
+    assert np.array_equal(leaf, model.leaf_indices(X))
     counts = view.confusion_matrix(view.encode_labels(y, len(X)), view.tree.labels(leaf))
     assert np.array_equal(counts, confusion_matrix(y, model.predict(X)))
 

@@ -39,7 +39,7 @@ def test_explanations_are_those_of_the_last_step_behind_the_others(made):
     ]
     assert leaves[0][0] == leaves[1][0] != ""
     assert len(leaves[0]) == len(leaves[1])
-    assert explain.path(pipeline, X[:1]).leaf == explain.path(pipeline, one).leaf == model.apply(rows[:1])[0]
+    assert explain.path(pipeline, X[:1]).leaf == explain.path(pipeline, one).leaf == model.leaf_indices(rows[:1])[0]
     assert np.array_equal(explain.find_counterfactual(pipeline, one).x, explain.find_counterfactual(model, rows[0]).x)
     shuffled = np.roll(y, 1)
     assert (

@@ -25,7 +25,7 @@ def scan():
 
 def test_the_path_of_a_window_is_that_of_its_pixel(scan):
     model, images, _, windows = scan
-    leaves, found = model.apply(images[0]).ravel(), model.predict(images[0]).ravel()
+    leaves, found = model.leaf_indices(images[0]).ravel(), model.predict(images[0]).ravel()
     for pixel in (0, 57, 439):
         assert explain.path(model, windows[pixel].reshape(3, 3)).leaf == leaves[pixel]
     lowest = int(found.argmin())

@@ -21,7 +21,7 @@ def scan():
 def test_the_path_of_a_window_is_that_of_its_pixel(scan):
     model, images, _ = scan
     windows = np.asarray(Canvas.of([images[0][:, :, None]], WindowView(3, (1,), 1)).windows()[:])
-    leaves = model.apply(images[0]).ravel()
+    leaves = model.leaf_indices(images[0]).ravel()
     for pixel in (0, 57, 439):
         assert explain.path(model, windows[pixel]).leaf == leaves[pixel]
         assert explain.path(model, windows[pixel].reshape(3, 3)).leaf == leaves[pixel]
@@ -37,7 +37,7 @@ def test_a_pixel_of_an_image_is_explained_by_the_window_that_the_tree_sees(scan,
     _, images, labels = scan
     images = 40 + 7 * images  # windows that are not normalised lie far from what a normalising model has seen
     model = CrispSegmenter.from_flat(**QUICK | changes).fit(images, labels)
-    leaves, predicted = model.apply(images[1]), model.predict(images[1])
+    leaves, predicted = model.leaf_indices(images[1]), model.predict(images[1])
     for row, column in ((0, 0), (19, 21), (7, 12), (3, 20)):
         pixel = explain.Pixel(images[1], row, column)
         path = explain.path(model, pixel)

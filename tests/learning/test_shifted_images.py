@@ -100,7 +100,7 @@ def test_leaves_are_counted_and_choices_judged_by_the_images_as_they_are():
     assert len(model.cv_results_) == 3
     assert all(len(trial.row_scores) == len(X) for trial in model.cv_results_)
     np.testing.assert_array_equal(
-        np.bincount(model.apply(X)), model.tree_.statistics.node_counts.sum(axis=1)[-len(model.tree_.leaves) :]
+        np.bincount(model.leaf_indices(X)), model.tree_.statistics.node_counts.sum(axis=1)[-len(model.tree_.leaves) :]
     )
 
 

@@ -55,9 +55,9 @@ def test_a_file_of_format_1_stays_readable():
     expected = json.loads(KEPT.with_suffix(".json").read_text())
     rows = np.array(expected["rows"], dtype=np.float32)
     assert model.predict(rows).tolist() == expected["predict"]
-    assert model.apply(rows).tolist() == expected["apply"]
+    assert model.leaf_indices(rows).tolist() == expected["apply"]
     assert model.predict_proba(rows).tolist() == expected["predict_proba"]
-    assert model.before_finetuning().apply(rows).tolist() == expected["greedy_apply"]
+    assert model.before_finetuning().leaf_indices(rows).tolist() == expected["greedy_apply"]
     assert model.flat_parameters()["learning_rate_decay"] == "none", "there was no other way then"
 
 

@@ -140,7 +140,7 @@ def test_a_cell_of_the_confusion_matrix_selects_its_samples_and_a_sample_lights_
         assert f"{expected} of {expected}" in text_of(tab, "#gallery h3")
         tab.click("#gallery [data-sample] >> nth=0")
         assert text_of(tab, "#panel h3") == f"Row {row}"
-        way = model.tree_.structure.nodes_to(int(model.apply(digits.X_test[row : row + 1])[0]))
+        way = model.tree_.structure.nodes_to(int(model.leaf_indices(digits.X_test[row : row + 1])[0]))
         lit = tab.locator(".node.on-path").evaluate_all("nodes => nodes.map(node => Number(node.dataset.node))")
         assert sorted(lit) == sorted(way)
         assert tab.locator("#panel .steps li").count() == len(lit) - 1
@@ -434,7 +434,7 @@ def test_edited_values_are_predicted_in_the_page_as_the_model_predicts_them(size
                     field.fill("" if value is None else str(value))
                 else:
                     field.select_option(label="missing" if value is None else str(value).lower())
-                leaf = int(model.apply({key: [one] for key, one in changed.items()})[0])
+                leaf = int(model.leaf_indices({key: [one] for key, one in changed.items()})[0])
                 assert f"leaf {leaf}" in text_of(tab, ".what-if .answer")
                 lit = tab.locator(".node.on-path").evaluate_all("nodes => nodes.map(n => Number(n.dataset.node))")
                 assert sorted(lit) == sorted(model.tree_.structure.nodes_to(leaf))
@@ -454,7 +454,7 @@ def test_linear_leaves_predict_edited_values_as_the_model_does(visit, tmp_path):
             tab.locator(".what-if [aria-label='x1']").last.fill(str(value))
             answer, (best,) = " ".join(text_of(tab, ".what-if .answer").split()), model.predict(row[None])
             assert f"predicted {['north', 'east', 'south'][best]}" in answer
-            assert f"leaf {int(model.apply(row[None])[0])}" in answer
+            assert f"leaf {int(model.leaf_indices(row[None])[0])}" in answer
             seen.add(int(best))
         assert len(seen) > 1
 
@@ -470,7 +470,7 @@ def test_a_slider_changes_the_value_and_its_field(visit, edited_page):
         lowest = min(age for age in columns["age"] if age is not None)
         assert tab.locator(".what-if [aria-label='age'][type='number']").input_value() == f"{lowest:g}"
         changed = {name: [values[row]] for name, values in columns.items()} | {"age": [lowest]}
-        assert f"leaf {int(model.apply(changed)[0])}" in text_of(tab, ".what-if .answer")
+        assert f"leaf {int(model.leaf_indices(changed)[0])}" in text_of(tab, ".what-if .answer")
         tab.locator(".what-if [aria-label='member']").focus()
         tab.keyboard.press("Escape")
 
@@ -517,7 +517,7 @@ def test_the_page_of_a_regression_has_errors_means_and_what_if(size, visit, hous
         tab.locator(".what-if [aria-label='town']").last.select_option(label="north")
         answer = text_of(tab, ".what-if .answer")
         assert f"{model.predict(changed)[0]:.6g}" in answer
-        assert f"leaf {int(model.apply(changed)[0])}" in answer
+        assert f"leaf {int(model.leaf_indices(changed)[0])}" in answer
 
 
 def test_pages_of_regressions_of_every_kind_react_to_clicks(visit, tmp_path):

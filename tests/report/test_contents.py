@@ -15,7 +15,7 @@ def model_and_rows():
 def test_the_summary_has_two_accuracies_and_the_length_of_paths(page, model_and_rows):
     model, X, y = model_and_rows
     summary = page(model, X, y)[1]["summary"]
-    leaf = model.apply(X)
+    leaf = model.leaf_indices(X)
     assert summary["hard"] == pytest.approx(model.score(X, y))
     assert summary["soft"] == pytest.approx(np.mean(model.soft_predict_proba(X).argmax(axis=1) == y))
     assert summary["path"] == pytest.approx(model.tree_.structure.leaf_depths[leaf].mean())

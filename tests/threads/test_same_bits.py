@@ -95,6 +95,6 @@ def test_trees_of_modules_answer_alike_for_any_number_of_threads(many, monkeypat
     monkeypatch.setattr(threads, "available_cores", lambda: 3)
     X, scores = many[0][:5000], many[1][:5000]
     model = CrispTreeClassifier.from_flat(**{**QUICK, **FEW, "split": WithDropout}).fit(X, scores.argmax(axis=1))
-    leaves = [model.set_params(n_jobs=n_jobs).apply(X) for n_jobs in (1, 2, 3)]
+    leaves = [model.set_params(n_jobs=n_jobs).leaf_indices(X) for n_jobs in (1, 2, 3)]
     assert np.array_equal(leaves[0], leaves[1])
     assert np.array_equal(leaves[0], leaves[2])

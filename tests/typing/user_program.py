@@ -147,7 +147,7 @@ def use_classifier(folder: Path) -> None:
     probabilities: Doubles = model.predict_proba(frame)
     logarithms: Doubles = model.predict_log_proba(frame)
     soft: Doubles = model.soft_predict_proba(frame, steepness=2.0)
-    leaves: npt.NDArray[np.int64] = model.apply(frame)
+    leaves: npt.NDArray[np.int64] = model.leaf_indices(frame)
     assert len(predicted) == len(probabilities) == len(logarithms) == len(soft) == len(leaves)
     importances: Doubles = model.feature_importances_
     assert len(importances) == 2
@@ -305,7 +305,7 @@ def use_the_rest(folder: Path) -> None:
     assert loaded.predict_proba(X).shape == (40, 2)
     path = model.explain(X[0])
     assert path.steps[0].pushes[0].name == explain.path(model, X[0]).steps[0].pushes[0].name
-    assert path.leaf == int(model.apply(X[:1])[0])
+    assert path.leaf == int(model.leaf_indices(X[:1])[0])
     other = explain.find_counterfactual(model, X[0])
     assert other is None or other.distance > 0
     assert len(explain.feature_importances(model)) == 2

@@ -172,7 +172,7 @@ def predict_images(
         for index, picture in enumerate(pictures):
             progress.update(f"predicting {images.name}", index / len(pictures), picture.name)
             # A list of one: a single RGB array would look like many narrow images to a model of grey images.
-            leaves = estimator.apply([picture.array])[0]
+            leaves = estimator.leaf_indices([picture.array])[0]
             for ending, values in leaf_values.items():
                 name = f"{picture.name}{ending}"
                 with atomic_write(output / name) as temporary:

@@ -26,7 +26,7 @@ from crisptree.distributed import check_single_process, is_distributed
 from crisptree.encoding.containers import are_batches, materialize, reorder_columns
 from crisptree.estimators.loading import GREEDY, TREE, ReadTrees, register, sections_of
 from crisptree.estimators.selected import PaperProtocol, SelectionResults
-from crisptree.inference import CrispTree, FlatTree, route_rows
+from crisptree.inference import CrispTree, FlatTree, route_rows, visited_nodes
 from crisptree.inference import flat_tree as routing
 from crisptree.inference.finalization import PruningPath, cost_complexity_path
 from crisptree.inference.finalization import prune as prune_tree
@@ -36,7 +36,6 @@ from crisptree.parameters.training import true_or_false
 from crisptree.persistence.model_file import ModelFile, ModelFileError, Sections, write
 from crisptree.pipeline import validation as checks
 from crisptree.pipeline.monitoring import Checkpoints
-from crisptree.structure import TreeStructure
 from crisptree.targets.base import TargetEncoding
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
@@ -432,7 +431,7 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
             twin._set_refit(update_fitted_tree(self.tree_, parameters, selected, data, memory, grow))
         return self
 
-    def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
+    def leaf_indices(self, X: MatrixLike) -> npt.NDArray[np.int64]:
         """Return the leaf index of every row.  (n, n_features) → (n,)"""
         has_names = hasattr(self, "feature_names_in_") or hasattr(self, "encoder_")
         leaves = fast_leaves(getattr(self, "tree_", None), X, self.n_jobs, has_names=has_names)
@@ -441,10 +440,15 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         check_is_fitted(self)
         return route_rows(self.tree_, self.check_rows(X), self.n_jobs)
 
+    def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
+        """Return the node in which every row ends: its column in ``decision_path``.  (n, n_features) → (n,)"""
+        leaves = self.leaf_indices(X)  # raises NotFittedError
+        return self.tree_.structure.n_splits + leaves
+
     def _values(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """Return the values of every row's leaf, or of its linear model.  (n, n_values)"""
         if not (self.__sklearn_is_fitted__() and self.tree_.is_linear):
-            return self.tree_.leaf_values(self.apply(X))
+            return self.tree_.leaf_values(self.leaf_indices(X))
         rows = self.check_rows(X)
         return self.tree_.leaf_values(route_rows(self.tree_, rows, self.n_jobs), rows)
 
@@ -461,7 +465,7 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
 
     def decision_path(self, X: MatrixLike) -> sparse.csr_matrix:
         """Return the nodes that every row visits: a sparse (n, n_nodes) indicator, splits first, then leaves."""
-        leaves = self.apply(X)
+        leaves = self.leaf_indices(X)
         return visited_nodes(self.tree_.structure, leaves)
 
     def _html_repr(self) -> str:
@@ -614,18 +618,6 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
                 "`leaf_model` must be 'constant' for partial_fit, because linear leaves keep no counts that new rows "
                 f"could be added to; got {self.leaf_model!r}. Use fit with all rows, or leaf_model='constant'."
             )
-
-
-def visited_nodes(structure: TreeStructure, leaves: npt.NDArray[np.int64]) -> sparse.csr_matrix:
-    """Indicate the nodes on the paths to leaves, splits before leaves.  (n,) → (n, n_nodes)"""
-    distinct, which = np.unique(leaves, return_inverse=True)
-    paths = [structure.nodes_to(leaf) for leaf in distinct.tolist()]
-    lengths = np.array([len(path) for path in paths], dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(lengths[which])])
-    offsets = (np.cumsum(lengths) - lengths)[which]  # of every row's path in the concatenation of all paths
-    positions = np.arange(starts[-1]) + np.repeat(offsets - starts[:-1], lengths[which])
-    columns = np.concatenate([np.zeros(0, dtype=np.int64), *paths]).astype(np.int64)[positions]
-    return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))
 
 
 def _is_fitted(name: str) -> bool:

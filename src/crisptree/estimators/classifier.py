@@ -208,14 +208,14 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
         """Predict the class of every row.  (n, n_features) → (n,)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self.classes_[self.tree_.target.predict(self._values(X))]
-        leaf = self.apply(X)  # raises NotFittedError
+        leaf = self.leaf_indices(X)  # raises NotFittedError
         return self.classes_[self.tree_.labels(leaf)]
 
     def predict_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """Predict the class frequencies of every row's leaf.  (n, n_features) → (n, n_classes)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self._values(X)
-        leaf = self.apply(X)
+        leaf = self.leaf_indices(X)
         return self.tree_.leaf_values(leaf)
 
     def soft_predict_proba(self, X: MatrixLike, steepness: float | None = None) -> npt.NDArray[np.float64]:

@@ -18,12 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from crisptree.data.validation import split_encoded
 from crisptree.distributed import check_single_process
-from crisptree.estimators.base import Estimator, RowEstimator, is_plain, set_row_tags, visited_nodes
+from crisptree.estimators.base import Estimator, RowEstimator, is_plain, set_row_tags
 from crisptree.estimators.classifier import CrispTreeClassifier, ProbabilisticClassifier
 from crisptree.estimators.loading import ESTIMATOR, MEMBER, ReadTrees
 from crisptree.estimators.regressor import CrispTreeRegressor, Doubles, GaussianRegressor, check_reference_rows
 from crisptree.estimators.selected import SelectionResults
-from crisptree.inference import CrispTree
+from crisptree.inference import CrispTree, visited_nodes
 from crisptree.inference.flat_tree import CrispForest
 from crisptree.inference.quantiles import forest_quantiles
 from crisptree.parameters.estimators import (
@@ -188,12 +188,16 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
         assert values is not None  # only a check for finite values can fail
         return values
 
-    def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
+    def leaf_indices(self, X: MatrixLike) -> npt.NDArray[np.int64]:
         """Return the leaf index of every row in every tree.  (n, n_features) → (n, n_trees)"""
         check_is_fitted(self)
         leaves = self.forest_.leaves(self.check_rows(X), self.n_jobs)
         assert leaves is not None
         return leaves
+
+    def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
+        """Return the node in which every row ends in every tree, as in scikit-learn.  (n, n_features) → (n, n_trees)"""
+        return self.leaf_indices(X) + [tree.structure.n_splits for tree in self.forest_]
 
     def _named_trees(self) -> dict[str, CrispTree]:
         return {f"{MEMBER}_{number}": tree for number, tree in enumerate(self.forest_)}
@@ -233,8 +237,8 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
         Y : array-like of shape (m_samples, n_features), default=None
             Rows to compare them with; None compares X with itself.
         """
-        leaves = self.apply(X)
-        others = leaves if Y is None else self.apply(Y)
+        leaves = self.leaf_indices(X)
+        others = leaves if Y is None else self.leaf_indices(Y)
         shares = np.empty((len(leaves), len(others)))
         for start in range(0, len(leaves), PROXIMITY_CHUNK):
             rows = leaves[start : start + PROXIMITY_CHUNK]
@@ -254,7 +258,7 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
         n_nodes_ptr : ndarray of shape (n_trees + 1,)
             The columns of tree k are those from ``n_nodes_ptr[k]`` up to ``n_nodes_ptr[k + 1]``.
         """
-        leaves = self.apply(X)
+        leaves = self.leaf_indices(X)
         paths = [visited_nodes(tree.structure, reached) for tree, reached in zip(self.forest_, leaves.T, strict=True)]
         return sparse.hstack(paths, format="csr"), np.cumsum([0, *(path.shape[1] for path in paths)])
 
@@ -580,7 +584,7 @@ class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestE
         >>> forest.predict_quantiles([[0.0], [1.0]], [0.0, 0.5, 1.0], among=(X, y)).tolist()
         [[0.0, 2.0, 4.0], [5.0, 7.0, 9.0]]
         """
-        leaves = self.apply(X)
+        leaves = self.leaf_indices(X)
         levels, reference, y, weight = check_reference_rows(self, self.forest_, quantiles, among)
         values = forest_quantiles(leaves, reference, y, weight, levels)
         has_none = np.isnan(values).any(axis=(1, 2))

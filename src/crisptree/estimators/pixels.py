@@ -150,7 +150,7 @@ class PixelEstimator(PixelParameters, TreeEstimator):
     def _normalise(self, images: Images) -> Images:
         return images.normalised() if self.normalise_images else images
 
-    def apply(self, images: Any) -> Any:
+    def leaf_indices(self, images: Any) -> Any:
         """Return the leaf index of every pixel.  (n, height, width[, channels]) → (n, height, width)
 
         The result has the form of the images: one image for one image, a list for a list.

@@ -201,7 +201,7 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
         """Predict the mean of every row's leaf.  (n, n_features) → (n,), or (n, n_outputs)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return squeeze_outputs(self.tree_.target.predict(self._values(X)))
-        leaf = self.apply(X)
+        leaf = self.leaf_indices(X)
         return squeeze_outputs(self.tree_.labels())[leaf]
 
     def predict_std(self, X: MatrixLike) -> Doubles:
@@ -235,7 +235,7 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
         >>> model.predict_quantiles([[0.0], [1.0]], [0.0, 0.5, 1.0], among=(X, y)).tolist()
         [[0.0, 2.0, 4.0], [5.0, 7.0, 9.0]]
         """
-        leaf = self.apply(X)
+        leaf = self.leaf_indices(X)
         levels, leaves, y, weight = check_reference_rows(self, [self.tree_], quantiles, among)
         return squeeze_outputs(leaf_quantiles(self.tree_, leaves, y, weight, levels))[leaf]
 
@@ -269,7 +269,7 @@ def check_reference_rows(
     if not isinstance(among, tuple | list) or len(among) not in (2, 3):
         raise ValueError("`among` must be (X, y) or (X, y, sample_weight), rows with known y.")
     y, weight = check_regression_target(among[1]), among[2] if len(among) == 3 else None
-    leaves = estimator.apply(among[0])
+    leaves = estimator.leaf_indices(among[0])
     check_consistent_length(leaves, y)
     if y.shape[1] != estimator.n_outputs_:
         raise ValueError(f"y of `among` must have {estimator.n_outputs_} columns as in training; got {y.shape[1]}.")

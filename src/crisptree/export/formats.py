@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.portable import MAX_FLOAT32, ExportError, Portable
+from crisptree.export.portable import ExportError, Portable
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.flat_tree import visit_splits
+from crisptree.inference.node_arrays import MAX_FLOAT32
 from crisptree.inspection import view_model
 
 Singles = npt.NDArray[np.float32]
@@ -320,7 +321,7 @@ def predict_with_model(model: Any, X: Singles) -> Predictions:
     view = view_model(model, "a comparison", forests=True)
     trees, n_targets = view.trees, view.n_targets
     leaves = np.stack([route_rows(tree, X, None) for tree in trees], axis=1)
-    outputs = np.zeros((len(X), trees[0].n_outputs))
+    outputs = np.zeros((len(X), trees[0].n_values))
     for tree, reached in zip(trees, leaves.T, strict=True):
         outputs += tree.leaf_values(reached, X)
     outputs /= len(trees)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.finalization import node_tables
+from crisptree.inference.node_arrays import MAX_FLOAT32, node_tables
 from crisptree.inspection import ModelView, view_model
 from crisptree.inspection.model_view import InputColumn, linear_models, resolve_feature_names
 from crisptree.structure import TreeStructure
@@ -20,10 +20,6 @@ from crisptree.targets.base import label_type
 Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-MAX_FLOAT32 = np.float32(np.finfo(np.float32).max)
-_BITS = 0x7F7FFFFF
-"""Bits of the largest number; numbers of one sign are ordered as their bits are."""
 
 
 class ExportError(ValueError):
@@ -324,40 +320,6 @@ def _check_earlier(view: ModelView, purpose: str) -> None:
                 )
 
 
-class Threshold(NamedTuple):
-    """A split on one feature: rows whose feature, as float32, is at most ``value`` go one way, all others the other.
-
-    The score w · x + b, with each step rounded to single precision, is monotonic in x. So there is one largest x on
-    one side, and a comparison with it decides as the sum does, for every number.
-    """
-
-    feature: int
-    value: float
-    """Exact in single precision; −∞ where every row goes the way of the larger ones."""
-    larger_go_right: bool
-
-
-def find_split_threshold(weights: npt.NDArray[np.float32], bias: np.float32) -> Threshold:
-    """Find the threshold of a split with at most one nonzero weight."""
-    feature = int(np.argmax(weights != 0))
-    weight = weights[feature]
-    rises = bool(weight >= 0)  # without a weight the bias sends all rows one way, and either word is true
-
-    def is_below(x: np.float32) -> bool:
-        """True if x is on the side of the small values."""
-        with np.errstate(over="ignore", under="ignore"):
-            goes_right = np.float32(weight * x) + bias > 0
-        return bool(goes_right) != rises
-
-    if not is_below(-MAX_FLOAT32):
-        return Threshold(feature, -np.inf, rises)
-    low, high = -_BITS, _BITS + 1  # the number of ``low`` is below, that of ``high`` is not, or there is none
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_below(_float_at(middle)) else (low, middle)
-    return Threshold(feature, float(_float_at(low)), rises)
-
-
 def convert_to_double(value: float) -> tuple[float, bool]:
     """Convert a float32 threshold to (limit, inclusive) for readers that compare doubles without rounding them.
 
@@ -371,9 +333,3 @@ def convert_to_double(value: float) -> tuple[float, bool]:
         return float(MAX_FLOAT32), True
     middle = (float(single) + float(above)) / 2  # exact: doubles have 29 bits more
     return middle, bool(np.float32(middle) == single)
-
-
-def _float_at(rank: int) -> np.float32:
-    """Return the float32 of a rank among all finite ones; zero has rank 0."""
-    size = np.uint32(abs(rank)).view(np.float32)
-    return -size if rank < 0 else size

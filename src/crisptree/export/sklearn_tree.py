@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.export.formats import EncodedRows, Predictions, find_format
-from crisptree.export.portable import ExportError, Portable, PortableTree, find_split_threshold
+from crisptree.export.portable import ExportError, Portable, PortableTree
+from crisptree.inference.node_arrays import find_split_threshold
 
 Integers = npt.NDArray[np.int64]
 
@@ -50,7 +51,7 @@ def sklearn_tree(model: Any) -> Any:
     >>> tree = export.sklearn_tree(model)
     >>> bool((tree.predict(X) == model.predict(X)).all())
     True
-    >>> bool((tree.crisptree_leaves_[tree.apply(X)] == model.apply(X)).all())
+    >>> bool((tree.crisptree_leaves_[tree.apply(X)] == model.leaf_indices(X)).all())
     True
     """
     return _convert_tree(_checked(model, "export.sklearn_tree"))

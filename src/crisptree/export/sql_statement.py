@@ -16,14 +16,8 @@ import numpy.typing as npt
 from crisptree.export.escaping import quote_sql as quote
 from crisptree.export.escaping import quote_sql_name as quote_name
 from crisptree.export.formats import EncodedRows, Predictions, find_format
-from crisptree.export.portable import (
-    MAX_FLOAT32,
-    ExportError,
-    Portable,
-    PortableTree,
-    convert_to_double,
-    find_split_threshold,
-)
+from crisptree.export.portable import ExportError, Portable, PortableTree, convert_to_double
+from crisptree.inference.node_arrays import MAX_FLOAT32, find_split_threshold
 from crisptree.inspection.model_view import InputColumn
 
 MAX_LEVELS = 10

@@ -21,6 +21,7 @@ from crisptree.inference.flat_tree import (
     score_moments,
     visit_splits,
 )
+from crisptree.inference.node_arrays import node_tables
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target, gain
 from crisptree.threads import row_blocks
@@ -121,7 +122,7 @@ def leaf_tables(
     n_outputs)
     """
     n_splits = structure.n_splits
-    counts = _inherit_counts(structure, node_counts)
+    counts = structure.inherit_counts(node_counts)
     if not shrinkage:
         return target.tables(counts[n_splits:], prior)
     tables, rows = target.tables(counts, prior), target.weight(node_counts)
@@ -131,25 +132,6 @@ def leaf_tables(
         for children in (structure.left_nodes[level], structure.right_nodes[level]):
             mixed[children] = mixed[level] + (trust[level] - trust[children])[:, None] * tables[children]
     return mixed[n_splits:]
-
-
-def node_tables(tree: CrispTree) -> Doubles:
-    """Tables of all nodes, splits first; empty splits as in ``leaf_tables``, leaves as they are.  (n_nodes, …)"""
-    tables = tree.target.tables(_inherit_counts(tree.structure, tree.statistics.node_counts))
-    tables[tree.structure.n_splits :] = tree.leaves
-    return tables
-
-
-def _inherit_counts(structure: TreeStructure, node_counts: Doubles) -> Doubles:
-    """Replace empty counts by those of the parent.  (n_nodes, n_statistics)"""
-    counts = node_counts.copy()
-    if node_counts.any(axis=1).all():
-        return counts
-    for split in range(structure.n_splits):
-        for child in (structure.left_nodes[split], structure.right_nodes[split]):
-            if not counts[child].any():
-                counts[child] = counts[split]
-    return counts
 
 
 def _leaves_and_moments(

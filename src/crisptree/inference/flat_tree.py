@@ -11,9 +11,11 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from crisptree.data.raw_rows import Scaling, SparseRows, Windows
 from crisptree.exceptions import CrispTreeWarning
+from crisptree.inference.node_arrays import NodeArrays, visited_nodes
 from crisptree.native import router
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target
@@ -86,7 +88,7 @@ class Statistics:
 
 
 @dataclass(frozen=True, eq=False)
-class CrispTree(ABC):
+class CrispTree(NodeArrays, ABC):
     """A trained tree that sends every row down one path: its structure, leaf tables and statistics."""
 
     structure: TreeStructure
@@ -129,9 +131,17 @@ class CrispTree(ABC):
         return predictions
 
     @property
-    def n_outputs(self) -> int:
-        """Length of a leaf table: one entry per class."""
+    def n_values(self) -> int:
+        """Length of a leaf table: one entry per class, or a mean and a variance per output."""
         return self.leaves.shape[1]
+
+    def apply(self, X: Rows) -> npt.NDArray[np.int64]:
+        """Return the node in which every row ends.  (n, n_features) → (n,)"""
+        return self.structure.n_splits + route_rows(self, X)
+
+    def decision_path(self, X: Rows) -> sparse.csr_matrix:
+        """Indicate the nodes that every row visits.  (n, n_features) → (n, n_nodes)"""
+        return visited_nodes(self.structure, route_rows(self, X))
 
     def restore_units(self, tables: Doubles) -> Doubles:
         """Convert tables of a regression to the units of y; those of classification stay.  (m, n_outputs)"""
@@ -200,7 +210,7 @@ class FlatTree(CrispTree):
         if self.linear_weight is None:
             return
         is_regression = self.target.is_regression
-        if self.linear_weight.shape[1] != (self.n_outputs // 2 if is_regression else self.n_outputs):
+        if self.linear_weight.shape[1] != (self.n_values // 2 if is_regression else self.n_values):
             raise ValueError("linear models must have a function for every class or output.")
         if is_regression != (self.linear_variance is not None) or (is_regression and (self.linear_variance < 0).any()):  # type: ignore[operator, union-attr]
             raise ValueError("linear models of a regression, and no others, must have variances.")
@@ -228,6 +238,9 @@ class FlatTree(CrispTree):
     @property
     def n_features(self) -> int:
         return self.weight.shape[1]
+
+    def linear_splits(self) -> tuple[Singles, Singles]:
+        return self.weight, self.bias
 
     def scores(self, X: Singles, split: int) -> Singles:
         return linear_scores(X, self.weight[split], self.bias[split])
@@ -461,8 +474,8 @@ class CrispForest:
         return self.trees[0].n_features
 
     @property
-    def n_outputs(self) -> int:
-        return self.trees[0].n_outputs
+    def n_values(self) -> int:
+        return self.trees[0].n_values
 
     @cached_property
     def kernel(self) -> Any:
@@ -486,7 +499,7 @@ class CrispForest:
 
         (n, n_features) → (n, n_outputs)
         """
-        sums = np.empty((len(X), self.n_outputs))
+        sums = np.empty((len(X), self.n_values))
         if self._reads(X):
             if not self.kernel.sum(X, sums, n_threads(n_jobs), check_finite):
                 return None

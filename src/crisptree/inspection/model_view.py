@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.finalization import node_tables
+from crisptree.inference.node_arrays import node_tables
 from crisptree.inspection.display import Names, check_names, format_moments, format_number, format_terms, sanitize_names
 from crisptree.inspection.validation import validate_row, validate_rows
 from crisptree.targets.base import class_numbers, detach
@@ -102,7 +102,7 @@ class ModelView:
     @property
     def n_targets(self) -> int | None:
         """Number of regression targets; None for classification."""
-        return self.tree.n_outputs // 2 if self.is_regression else None
+        return self.tree.n_values // 2 if self.is_regression else None
 
     @property
     def classes(self) -> npt.NDArray[Any]:
@@ -406,12 +406,12 @@ def view_model(
         raise _unsupported_model(model, estimator, purpose)
     trees = (tree,) if forest is None else tuple(forest.trees)
     if tree.target.is_regression:
-        n_outputs = tree.n_outputs // 2
+        n_outputs = tree.n_values // 2
         default = ["y"] if n_outputs == 1 else [f"y{k}" for k in range(n_outputs)]
         classes = check_names(default if class_names is None else class_names, n_outputs, "class_names", "outputs")
     else:
         labels = estimator.classes_ if class_names is None else class_names
-        classes = check_names(labels, tree.n_outputs, "class_names", "classes")
+        classes = check_names(labels, tree.n_values, "class_names", "classes")
     features = resolve_feature_names(estimator, feature_names, transformers)
     view = ModelView(estimator, transformers, classes, sanitize_names(features), trees)
     if view.preprocessing is not None and list(view.preprocessing.feature_names) == features:

@@ -36,7 +36,7 @@ class Pixel:
     >>> labels = (image < np.roll(image, 1, axis=1)).astype(int)
     >>> model = CrispSegmenter(window=3, max_depth=2, normalise_images=True, random_state=0).fit(image, labels)
     >>> path = explain.path(model, explain.Pixel(image, 7, 12))
-    >>> bool(path.leaf == model.apply(image)[7, 12]), bool(path.predicted == model.predict(image)[7, 12])
+    >>> bool(path.leaf == model.leaf_indices(image)[7, 12]), bool(path.predicted == model.predict(image)[7, 12])
     (True, True)
     """
 

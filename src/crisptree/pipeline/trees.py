@@ -386,7 +386,7 @@ def _soft_linear(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.ND
     soft, gamma, blocks, start = Tree.soft(tree), _steepness(tree, steepness), [], 0
     for scaled in _scaled_blocks(tree, X):
         paths, rows = soft.log_path_probabilities(scaled, gamma).double().exp().numpy(), X[start : start + len(scaled)]
-        values = np.zeros((len(scaled), tree.n_outputs))
+        values = np.zeros((len(scaled), tree.n_values))
         for leaf in range(tree.structure.n_leaves):
             values += paths[:, [leaf]] * tree.scaled_values(np.full(len(scaled), leaf), rows)
         blocks.append(values)

@@ -13,8 +13,9 @@ from crisptree import metrics
 from crisptree.export.javascript import read_runtime
 from crisptree.export.rules import COLORS
 from crisptree.inference import FlatTree
-from crisptree.inference.finalization import iterate_path, node_tables
+from crisptree.inference.finalization import iterate_path
 from crisptree.inference.flat_tree import visit_splits
+from crisptree.inference.node_arrays import node_tables
 from crisptree.inspection import ModelView
 from crisptree.inspection.display import format_number
 from crisptree.inspection.linear_splits import compute_effects, make_split_rule, rank_columns

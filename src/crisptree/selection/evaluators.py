@@ -260,7 +260,7 @@ def count_weights(tree: FlatTree, leaf_model: str) -> int:
         return n_splits + int(np.count_nonzero(tree.linear_weight[tree.structure.n_splits :]))
     if leaf_model not in LINEAR_LEAVES:
         return n_splits
-    n_outputs = tree.n_outputs // 2 if tree.target.is_regression else tree.n_outputs
+    n_outputs = tree.n_values // 2 if tree.target.is_regression else tree.n_values
     n_features = tree.n_features
     if leaf_model == BRANCH_LINEAR and tree.structure.n_splits:
         n_features = int((tree.weight != 0).any(axis=0).sum())

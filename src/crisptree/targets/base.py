@@ -451,6 +451,10 @@ class Target(ABC):
         """Compute the minimum of −Σ_n log p(y_n) of one leaf for the rows behind the statistics.  (…)"""
 
     @abstractmethod
+    def mean_impurity(self, statistics: Doubles, unit: Doubles | None) -> Doubles:
+        """Compute scikit-learn's impurity of nodes, with y in multiples of ``unit``.  (m, n_statistics) → (m,)"""
+
+    @abstractmethod
     def is_mixed(self, statistics: Doubles) -> npt.NDArray[np.bool_]:
         """True where the rows behind the statistics differ in y, so that a split could separate them.  (…)"""
 

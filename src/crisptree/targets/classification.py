@@ -132,6 +132,10 @@ class Classes(Target):
         """N · H: the rows' number times the entropy of their classes."""
         return self.weight(statistics) * entropy(statistics)
 
+    def mean_impurity(self, statistics: Doubles, unit: Doubles | None) -> Doubles:
+        """Entropy in bits."""
+        return entropy(statistics) / np.log(2.0)
+
     def is_mixed(self, statistics: Doubles) -> npt.NDArray[np.bool_]:
         return np.asarray((statistics > 0).sum(axis=-1) > 1)
 

@@ -183,9 +183,16 @@ class Gaussians(Target):
 
     def impurity(self, statistics: Doubles) -> Doubles:
         """N times the variance, averaged over outputs: the squared error of the best constant."""
+        return np.asarray(self._squares_within(statistics).mean(axis=-1))
+
+    def mean_impurity(self, statistics: Doubles, unit: Doubles | None) -> Doubles:
+        """Variance, averaged over outputs."""
+        variance = self._squares_within(statistics) / np.maximum(statistics[..., :1], np.finfo(float).tiny)
+        return np.asarray((variance * (1.0 if unit is None else unit**2)).mean(axis=-1))
+
+    def _squares_within(self, statistics: Doubles) -> Doubles:
         weight, sums, squares = self._parts(statistics)
-        within = squares - sums * sums / np.maximum(weight, np.finfo(float).tiny)
-        return np.asarray(np.maximum(within, 0.0).mean(axis=-1))
+        return np.maximum(squares - sums * sums / np.maximum(weight, np.finfo(float).tiny), 0.0)
 
     def is_mixed(self, statistics: Doubles) -> npt.NDArray[np.bool_]:
         return np.asarray(self.impurity(statistics) > MIN_RELATIVE_VARIANCE * self.weight(statistics))
