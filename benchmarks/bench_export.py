@@ -90,7 +90,7 @@ def models() -> dict[str, Any]:
 
 def fitting(model: Any) -> Any:
     """Prune the model as little as makes its int8 header fit."""
-    alphas = model.ccp_path().alphas
+    alphas = model.cost_complexity_pruning_path().ccp_alphas
     place = bisect_left(alphas, True, key=lambda alpha: flash(model.prune(alpha)) <= FLASH)
     return model.prune(alphas[place])
 

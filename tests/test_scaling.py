@@ -11,7 +11,7 @@ def rows():
 
 
 def test_each_feature_gets_mean_zero_and_spread_one_and_constant_columns_become_zero(rows):
-    scaled = Scaling.learn(rows, np.ones(300), "feature").leaf_indices(rows)
+    scaled = Scaling.learn(rows, np.ones(300), "feature").apply(rows)
     np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-4)
     np.testing.assert_allclose(scaled.std(axis=0), [1, 1, 1, 0], atol=1e-4)
 
@@ -24,7 +24,7 @@ def test_one_scale_for_all_keeps_the_ratios_of_the_spreads(rows):
 
 
 def test_no_scale_leaves_the_rows_as_they_are_except_for_constant_columns(rows):
-    scaled = Scaling.learn(rows, np.ones(300), None).leaf_indices(rows)
+    scaled = Scaling.learn(rows, np.ones(300), None).apply(rows)
     assert np.array_equal(scaled[:, :3], rows[:, :3])
     assert not scaled[:, 3].any()
 
@@ -51,7 +51,7 @@ def test_folding_and_unfolding_are_inverse_except_for_constant_columns(rows, kin
 @pytest.mark.parametrize("size", [1e30, 1e-30, 3e38])
 def test_extreme_columns_are_scaled_without_overflow(size):
     rows = (np.random.default_rng(0).uniform(-1, 1, (50, 1)) * size).astype(np.float32)
-    scaled = Scaling.learn(rows, np.ones(50), "feature").leaf_indices(rows)
+    scaled = Scaling.learn(rows, np.ones(50), "feature").apply(rows)
     assert np.isfinite(scaled).all()
     np.testing.assert_allclose(scaled.std(), 1, atol=1e-3)
 

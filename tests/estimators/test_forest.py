@@ -304,7 +304,7 @@ def test_every_candidate_of_a_forest_is_scored_once():
         ({"n_estimators": 0}, "`n_estimators` must be 'auto' or a whole number from 1"),
         ({"bootstrap": "yes"}, "`bootstrap` must be 'auto' or 'balanced' or True or False"),
         ({"max_samples": 1.5}, "`max_samples` must be None, a whole number of at least 1 or a share"),
-        ({"max_features": "half"}, "`max_features` must be 'auto' or 'sqrt' or None"),
+        ({"max_features": "half"}, "`max_features` must be 'auto' or 'sqrt' or 'log2' or None"),
         ({"early_stopping": True}, "`early_stopping` must be False for a forest without `eval_set`"),
     ],
 )

@@ -71,9 +71,9 @@ def test_simplifying_on_other_rows_takes_away_what_parts_none_of_them(model):
 
 
 def test_a_price_prunes_the_tree_and_leaves_the_greedy_one(model):
-    alpha = float(model.ccp_path().alphas[-2])
+    alpha = float(model.cost_complexity_pruning_path().ccp_alphas[-2])
     pruned = plain_tree(**QUICK | {"max_depth": 6}, ccp_alpha=alpha).fit(*noisy())
-    assert pruned.get_n_leaves() == model.ccp_path().leaves[-2] < model.get_n_leaves()
+    assert pruned.get_n_leaves() == model.cost_complexity_pruning_path().n_leaves[-2] < model.get_n_leaves()
     assert pruned.greedy_tree_.structure == model.greedy_tree_.structure
     assert np.array_equal(pruned.tree_.leaves, model.prune(alpha).tree_.leaves)
     assert np.array_equal(pruned.predict(noisy()[0]), model.prune(alpha).predict(noisy()[0]))

@@ -162,10 +162,10 @@ def test_a_warm_start_grows_on_in_the_same_units(rows):
 
 
 def test_pruning_goes_by_the_variance(model):
-    path = model.ccp_path()
-    assert path.leaves[-1] == 1
-    assert 0 < path.alphas[-1] < 1  # shares of the variance of y
-    assert model.prune(path.alphas[-1]).predict(np.zeros((1, 4))) == pytest.approx(
+    path = model.cost_complexity_pruning_path()
+    assert path.n_leaves[-1] == 1
+    assert 0 < path.ccp_alphas[-1] < 1  # shares of the variance of y
+    assert model.prune(path.ccp_alphas[-1]).predict(np.zeros((1, 4))) == pytest.approx(
         model.truncate(0).predict(np.zeros((1, 4)))
     )
 

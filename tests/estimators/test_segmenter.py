@@ -294,7 +294,7 @@ def test_it_can_be_copied_and_printed_like_scikit_learns_estimators(model):
     assert copy.set_params(window=9).window == 9
     with pytest.raises(ValueError, match="Invalid parameter"):
         copy.set_params(windows=9)
-    for method in ("predict", "predict_proba", "apply", "leaf_image", "soft_predict_proba"):
+    for method in ("predict", "predict_proba", "leaf_indices", "leaf_image", "soft_predict_proba"):
         with pytest.raises(NotFittedError):
             getattr(copy, method)(IMAGES)
     with pytest.raises(NotFittedError):

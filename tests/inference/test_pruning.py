@@ -104,7 +104,7 @@ def test_pruning_minimises_cost_complexity_over_all_subtrees(seed):
     costs = np.array([per_row[nodes[shape.n_splits :]].sum() for shape, nodes in everything])
     sizes = np.array([shape.n_leaves for shape, _ in everything])
     path = cost_complexity_path(tree)
-    for alpha in [*path.alphas, *(path.alphas[1:] - 1e-6), 0.013, 10.0]:
+    for alpha in [*path.ccp_alphas, *(path.ccp_alphas[1:] - 1e-6), 0.013, 10.0]:
         small = prune(tree, alpha)
         prices = costs + alpha * sizes
         assert impurity(small) + alpha * small.structure.n_leaves == pytest.approx(prices.min(), abs=1e-10)
@@ -115,11 +115,11 @@ def test_pruning_minimises_cost_complexity_over_all_subtrees(seed):
 def test_the_pruning_path_counts_leaves(seed):
     tree = finalized_tree(random_structure(20, seed), seed)[0]
     path = cost_complexity_path(tree)
-    assert path.alphas[0] == 0
-    assert (np.diff(path.alphas) > 0).all()
-    assert (np.diff(path.leaves) < 0).all()
-    assert path.leaves[-1] == 1
-    assert [prune(tree, alpha).structure.n_leaves for alpha in path.alphas] == path.leaves.tolist()
+    assert path.ccp_alphas[0] == 0
+    assert (np.diff(path.ccp_alphas) > 0).all()
+    assert (np.diff(path.n_leaves) < 0).all()
+    assert path.n_leaves[-1] == 1
+    assert [prune(tree, alpha).structure.n_leaves for alpha in path.ccp_alphas] == path.n_leaves.tolist()
 
 
 def test_the_pruning_path_equals_that_of_scikit_learn():
@@ -137,7 +137,7 @@ def test_the_pruning_path_equals_that_of_scikit_learn():
     path = DecisionTreeClassifier(criterion="entropy", max_depth=5, random_state=0).cost_complexity_pruning_path(X, y)
     expected = np.log(2) * path.ccp_alphas  # theirs are bits
     expected = expected[np.append(True, np.diff(expected) > 1e-12)]
-    np.testing.assert_allclose(cost_complexity_path(tree).alphas, expected, atol=1e-9)
+    np.testing.assert_allclose(cost_complexity_path(tree).ccp_alphas, expected, atol=1e-9)
 
 
 def test_select_alpha_takes_the_smallest_tree_within_one_standard_error():
@@ -151,26 +151,28 @@ def test_select_alpha_takes_the_smallest_tree_within_one_standard_error():
     assert small.get_n_leaves() < model.get_n_leaves() / 3
     assert small.score(X[600:], y[600:]) > model.score(X[600:], y[600:])
     # By the definition, tree by tree and row by row.
-    rights = [model.prune(price).predict(X[600:]) == y[600:] for price in model.ccp_path().alphas]
+    rights = [
+        model.prune(price).predict(X[600:]) == y[600:] for price in model.cost_complexity_pruning_path().ccp_alphas
+    ]
     best = max(rights, key=np.mean)
     close = [
         (best.astype(int) - right).mean() <= (best.astype(int) - right).std() / np.sqrt(600) + 1e-12 for right in rights
     ]
-    assert alpha == model.ccp_path().alphas[np.flatnonzero(close)[-1]]
+    assert alpha == model.cost_complexity_pruning_path().ccp_alphas[np.flatnonzero(close)[-1]]
 
 
 def test_select_alpha_does_not_depend_on_the_scale_of_weights():
     tree = finalized_tree(random_structure(20, 1), 1, share_of_zeros=0)[0]
     X_held, y_held = clouds(80, n_features=4, seed=1)
-    path = cost_complexity_path(tree).alphas
+    path = cost_complexity_path(tree).ccp_alphas
     assert select_alpha(tree, X_held, y_held, np.full(80, 2.0)) == select_alpha(tree, X_held, y_held, np.ones(80))
     assert select_alpha(tree, X_held, y_held, np.ones(80)) in path
 
 
 def test_a_single_leaf_has_a_path_of_one_step():
     tree = finalized_tree(TreeStructure.single_leaf())[0]
-    assert cost_complexity_path(tree).alphas.tolist() == [0.0]
-    assert cost_complexity_path(tree).leaves.tolist() == [1]
+    assert cost_complexity_path(tree).ccp_alphas.tolist() == [0.0]
+    assert cost_complexity_path(tree).n_leaves.tolist() == [1]
     assert prune(tree, 5.0) is tree
     X, y = clouds(20, n_features=4)
     assert select_alpha(tree, X, y, np.ones(20)) == 0.0

@@ -354,7 +354,7 @@ def test_a_table_is_shown_in_its_own_columns_units_and_ids(size, visit, churn_pa
         }
         assert tab.locator("#quality tbody tr").count() == 3
         assert tab.locator("#quality path.curve").count() == 4  # of three classes, and calibration
-        assert tab.locator("#pruning tbody tr").count() == len(model.ccp_path().leaves)
+        assert tab.locator("#pruning tbody tr").count() == len(model.cost_complexity_pruning_path().n_leaves)
 
 
 def test_all_leaves_are_open_where_they_fit(visit, churn_page):

@@ -37,9 +37,9 @@ def test_calibration_holds_all_rows_and_equal_chances_stay_together():
 def test_the_pruning_path_has_the_accuracy_of_each_pruned_model(page):
     model, X, y = fitted(max_depth=3)
     data = page(model, X, y)[1]["pruning"]
-    path = model.ccp_path()
-    assert data["leaves"] == path.leaves.tolist()
-    for alpha, given in zip(path.alphas, data["given"], strict=True):
+    path = model.cost_complexity_pruning_path()
+    assert data["leaves"] == path.n_leaves.tolist()
+    for alpha, given in zip(path.ccp_alphas, data["given"], strict=True):
         assert given == pytest.approx(model.prune(alpha).score(X, y), abs=1e-4)
     assert data["training"] == data["given"]  # these are the rows of training
 

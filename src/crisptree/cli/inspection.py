@@ -116,7 +116,7 @@ def _describe_tree(model: Any, top: int) -> dict[str, Any]:
 
 def _describe_target(model: Any, root_counts: Any) -> dict[str, Any]:
     """Return classes and their counts in training, or means and standard deviations in regression."""
-    if not hasattr(model, "n_outputs_"):
+    if hasattr(model, "classes_"):
         return {"classes": model.classes_.tolist(), "class_counts": root_counts[0].tolist()}
     tree, n = model.tree_, model.n_outputs_
     values = tree.restore_units(tree.target.tables(root_counts))[0]

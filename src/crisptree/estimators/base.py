@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn import get_config
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
@@ -255,25 +255,36 @@ class TreeEstimator(Estimator):
         )
         return twin
 
-    def ccp_path(self) -> PruningPath:
+    def cost_complexity_pruning_path(
+        self, X: Any = None, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> PruningPath:
         """Compute the path of minimal cost-complexity pruning.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array-like, default=None
+            Rows on which a clone is fitted without pruning first, as in scikit-learn. Without them it is the path of
+            the fitted tree.
 
         Returns
         -------
         PruningPath
-            Its ``alphas`` are in nats of impurity per training row; ``leaves`` are the numbers of leaves.
+            Its ``ccp_alphas`` and ``impurities`` are in nats per training row, in regression in shares of the variance
+            of y; ``n_leaves`` are the numbers of leaves.
 
         Examples
         --------
         >>> from sklearn.datasets import load_iris
         >>> from crisptree import CrispTreeClassifier
         >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(*load_iris(return_X_y=True))
-        >>> path = model.ccp_path()
-        >>> path.leaves.tolist()
+        >>> path = model.cost_complexity_pruning_path()
+        >>> path.n_leaves.tolist()
         [3, 2, 1]
-        >>> model.prune(path.alphas[1]).get_n_leaves()
+        >>> model.prune(path.ccp_alphas[1]).get_n_leaves()
         2
         """
+        if X is not None:
+            return clone(self).set_params(ccp_alpha=None).fit(X, y, sample_weight).cost_complexity_pruning_path()
         check_is_fitted(self)
         return cost_complexity_path(self.tree_)
 
@@ -487,6 +498,12 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
             return feature_importances(self)
         except TypeError as error:  # hasattr is False for trees with split modules
             raise AttributeError(str(error)) from error
+
+    @property
+    def max_features_(self) -> int:
+        """Number of features that the search of a split considers: all features of the tree."""
+        check_is_fitted(self)
+        return self.tree_.n_features
 
     @property
     def sparsity_(self) -> float:

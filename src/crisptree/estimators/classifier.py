@@ -25,6 +25,16 @@ class ProbabilisticClassifier(ClassifierMixin):
 
         def predict_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]: ...
 
+    @property
+    def n_classes_(self) -> int:
+        """Number of classes."""
+        return len(self.classes_)
+
+    @property
+    def n_outputs_(self) -> int:
+        """Number of outputs: 1."""
+        return 1 if self.n_classes_ else 0
+
     def predict_log_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """Predict log-probabilities; −inf where ``predict_proba`` is 0."""
         with np.errstate(divide="ignore"):

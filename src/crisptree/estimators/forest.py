@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -35,7 +36,6 @@ from crisptree.parameters.estimators import (
 from crisptree.persistence.model_file import ModelFile, ModelFileError
 from crisptree.pipeline import validation as checks
 from crisptree.pipeline.monitoring import Checkpoints
-from crisptree.selection.parameters import MIXED
 from crisptree.targets.classification import ClassEncoding
 from crisptree.targets.regression import RegressionEncoding, squeeze_outputs
 from crisptree.typing import ArrayLike, MatrixLike
@@ -63,7 +63,7 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
     seed_: int
     n_rows_: int
     rows_digest_: str
-    bags_: str
+    bags_: tuple[str, Any, npt.NDArray[np.intp] | None]
 
     if TYPE_CHECKING:
 
@@ -122,31 +122,37 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
                     seed=self.seed_,
                     n_rows=self.n_rows_,
                     digest=getattr(self, "rows_digest_", None),
-                    sampling=getattr(self, "bags_", None),
+                    sampling=self.bags_[0] if hasattr(self, "bags_") else None,
                 )
                 twin.set_input_schema(self.input_schema)
             trained = fit_forest_array(twin, (X, y, sample_weight), eval_set, checkpoints, earlier)
             twin._set_encoding(trained.encoding)
-            twin.seed_, twin.n_rows_, twin.rows_digest_, twin.bags_ = trained[-4:]
+            twin.seed_, twin.n_rows_, twin.rows_digest_, bagging = trained[-4:]
+            kept = checks.kept_rows(getattr(self, "class_weight", None), y, sample_weight, trained.n_rows)
+            twin.bags_ = (bagging.kind, bagging.settings, None if kept.all() else np.flatnonzero(kept))
             twin.forest_, twin.history_ = CrispForest(tuple(trained.trees)), trained.history
             twin.best_params_, twin.cv_results_ = trained.selected, trained.trials
             if self.training_parameters()["early_stopping"]:
                 twin.best_iteration_ = np.array(trained.best_iterations)
             if trained.out_of_bag is not None:
                 twin.oob_score_ = trained.out_of_bag.score
-                kept = checks.kept_rows(getattr(self, "class_weight", None), y, sample_weight, trained.n_rows)
                 twin._set_out_of_bag(trained.out_of_bag, kept)
         return self
 
-    def _as_tree(self, kind: type[TreeT], number: int) -> TreeT:
-        """Return one of the trees as a fitted estimator of a class."""
-        tree = self.forest_.trees[check_tree_number(number, len(self.forest_))]
+    def _make_tree(self, kind: type[TreeT]) -> TreeT:
+        """Make an unfitted tree with the parameters of the forest."""
         own = {name: getattr(self, name) for name in kind.PARAMETERS if name in self.PARAMETERS} | self.FIXED
         if self.max_depth == "auto":
             own["max_depth"] = None
-        if isinstance(self.split, str) and self.split == MIXED:
-            own["split"] = "auto"  # which both families of splits satisfy
-        one = kind(**own | {"warm_start": False, "random_state": None})
+        for name, value in own.items():  # such as split="mixed", which only forests have
+            rule = kind.PARAMETERS[name].rule
+            if rule is not None and not rule.holds(value):
+                own[name] = kind.PARAMETERS[name].default
+        return kind(**own | {"warm_start": False, "random_state": None})
+
+    def _as_tree(self, kind: type[TreeT], number: int) -> TreeT:
+        """Return one of the trees as a fitted estimator of a class."""
+        tree, one = self.forest_.trees[check_tree_number(number, len(self.forest_))], self._make_tree(kind)
         one.tree_ = one.greedy_tree_ = tree
         one.history_ = []
         one.set_input_schema(self.input_schema)
@@ -170,11 +176,31 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
     def tree(self, number: int) -> Any:
         """Return one of the trees as an estimator."""
 
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the trees as estimators."""
+        return iter(self.estimators_)
+
+    def __getitem__(self, number: int) -> Any:
+        """Return one of the trees as an estimator; see ``tree``."""
+        return self.tree(number)
+
     @property
     def estimators_(self) -> list[Any]:
         """All trees as estimators."""
         check_is_fitted(self)
         return [self.tree(number) for number in range(len(self.forest_))]
+
+    @property
+    def estimators_samples_(self) -> list[npt.NDArray[np.intp]]:
+        """Indices of the rows that each tree was trained on, as often as they were drawn; not in a model file."""
+        check_is_fitted(self)
+        if not hasattr(self, "bags_"):
+            raise AttributeError("estimators_samples_ is not part of a model file; fit the forest for it.")
+        from crisptree.pipeline.forests import Bagging
+
+        _, settings, kept = self.bags_
+        bagging, rows = Bagging(*settings), np.arange(self.n_rows_) if kept is None else kept
+        return [np.repeat(rows, bagging.times(number)) for number in range(len(self.forest_))]
 
     def _values(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """Average the values of every row's leaves.  (n, n_outputs)"""
@@ -439,6 +465,11 @@ class CrispForestClassifier(ProbabilisticClassifier, ForestClassifierParameters,
         others[np.arange(len(values)), numbers] = -np.inf
         return own - (others.max(axis=1) if values.shape[1] > 1 else 0.0)
 
+    @property
+    def estimator_(self) -> CrispTreeClassifier:
+        """An unfitted tree with the parameters of the forest."""
+        return self._make_tree(CrispTreeClassifier)
+
     def tree(self, number: int) -> CrispTreeClassifier:
         """Return one of the trees as a fitted ``CrispTreeClassifier``.
 
@@ -592,6 +623,11 @@ class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestE
             mean, std = (part.reshape(len(leaves), 1, -1) for part in (self.predict(X), self.predict_std(X)))
             values[has_none] = (mean + ndtri(np.clip(levels, 1e-6, 1 - 1e-6))[None, :, None] * std)[has_none]
         return squeeze_outputs(values)
+
+    @property
+    def estimator_(self) -> CrispTreeRegressor:
+        """An unfitted tree with the parameters of the forest."""
+        return self._make_tree(CrispTreeRegressor)
 
     def tree(self, number: int) -> CrispTreeRegressor:
         """Return one of the trees as a fitted ``CrispTreeRegressor``."""

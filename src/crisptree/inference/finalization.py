@@ -320,12 +320,14 @@ def remove_dead_splits(tree: SomeTree, leaf_prior: float = 0.0) -> SomeTree:
 class PruningPath(NamedTuple):
     """Cost–complexity pruning path.
 
-    ``alphas`` are the values of ccp_alpha at which the tree loses splits, ascending from 0, in nats per unit of
-    training weight; ``leaves`` are the numbers of leaves at those values.
+    ``ccp_alphas`` are the values at which the tree loses splits, ascending from 0, in nats per unit of training weight,
+    or as a share of the variance of y; ``impurities`` are the impurities of the trees at those values, in the same
+    unit, and ``n_leaves`` their numbers of leaves.
     """
 
-    alphas: Doubles
-    leaves: Ints
+    ccp_alphas: Doubles
+    impurities: Doubles
+    n_leaves: Ints
 
 
 def cost_complexity_path(tree: CrispTree) -> PruningPath:
@@ -334,13 +336,15 @@ def cost_complexity_path(tree: CrispTree) -> PruningPath:
     A subtree is pruned at alpha = (R(t) − R(T_t)) / (leaves(T_t) − 1), the impurity per training row that it saves for
     each additional leaf; R is the target's impurity, for classification the entropy in nats.
     """
-    alphas, sizes = [0.0], [tree.structure.n_leaves]
-    for alpha, _, n_leaves in _weakest_links(tree):
-        if alpha > alphas[-1] + GAIN_TOLERANCE:
-            alphas.append(alpha)
-            sizes.append(n_leaves)
-        sizes[-1] = n_leaves
-    return PruningPath(np.array(alphas), np.array(sizes))
+    counts = tree.statistics.node_counts
+    impurity = tree.target.impurity(counts) / max(float(tree.target.weight(counts[0])), np.finfo(float).tiny)
+    alphas, impurities, sizes = list[float](), list[float](), list[int]()
+    for alpha, ends in iterate_path(tree):
+        leaves = np.unique(ends)
+        alphas.append(alpha)
+        impurities.append(float(impurity[leaves].sum()))
+        sizes.append(len(leaves))
+    return PruningPath(np.array(alphas), np.array(impurities), np.array(sizes))
 
 
 def prune(tree: SomeTree, alpha: float, leaf_prior: float = 0.0) -> SomeTree:

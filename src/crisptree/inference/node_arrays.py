@@ -106,6 +106,11 @@ class NodeArrays:
         return self.structure.n_nodes
 
     @property
+    def capacity(self) -> int:
+        """Number of nodes that the arrays hold."""
+        return self.structure.n_nodes
+
+    @property
     def max_depth(self) -> int:
         """Number of splits on the longest path."""
         return self.structure.depth

@@ -462,9 +462,9 @@ PAIRS_AT_ONCE = 2**24
 
 
 class Bag(NamedTuple):
-    """How often each row counts for one tree, 0 for those that it never sees, and the seed of its random numbers."""
+    """Factor on the weight of each row for one tree, 0 for those that it never sees, and the seed of its randomness."""
 
-    times: npt.NDArray[np.integer]
+    times: npt.NDArray[np.integer | np.floating]
     seed: int
 
     def weight(self, rows: RowSet) -> npt.NDArray[np.float64]:

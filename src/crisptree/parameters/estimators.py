@@ -144,7 +144,8 @@ class TreeParameters(EstimatorParameters):
         default=None,
         kind='float, "auto" or None',
         doc="""Cost-complexity pruning: impurity that a leaf must save per training row, in nats or, in
-        regression, as a share of the variance of y; see ``ccp_path``. "auto" takes the smallest tree
+        regression, as a share of the variance of y; see ``cost_complexity_pruning_path``.
+        "auto" takes the smallest tree
         within one standard error of the best one on validation rows. Without such rows a first tree is
         trained on the others, which takes twice the time.""",
         rule=word_or("auto", number(0.0, none=True)),
@@ -321,6 +322,12 @@ class RowParameters(TreeParameters):
     )
 
 
+CLASS_WEIGHT = Rule(
+    lambda value: value is None or isinstance(value, dict) or (isinstance(value, str) and value == "balanced"),
+    "None, 'balanced' or a dict by class",
+)
+
+
 @declare_parameters
 class LabelParameters(TreeParameters):
     """Parameters of estimators of classes."""
@@ -329,6 +336,7 @@ class LabelParameters(TreeParameters):
         default=None,
         kind='dict, "balanced" or None',
         doc="Factors on the weights of the rows of each class.",
+        rule=CLASS_WEIGHT,
         flag="--class-weight",
     )
 
@@ -548,11 +556,11 @@ class BaggingParameters(TreeParameters):
     )
     max_features: int | float | str | None = parameter(
         default="auto",
-        kind='int, float, "sqrt", "auto" or None',
+        kind='int, float, "sqrt", "log2", "auto" or None',
         doc="""Number of features drawn for each split, or their share. None takes all. "auto" takes all for
         hyperplanes and the square root of their number for CART's thresholds, unless the fit selects
         otherwise. Split modules and growth other than "greedy" and "axis_aligned" take all.""",
-        rule=word_or("auto", word_or("sqrt", SHARE_RULE)),
+        rule=word_or("auto", word_or("sqrt", word_or("log2", SHARE_RULE))),
         flag="--max-features",
     )
     max_depth: Any = parameter(
@@ -588,6 +596,15 @@ class ForestClassifierParameters(BaggingParameters, ClassifierParameters):
 
     FIXED: ClassVar[dict[str, Any]] = UNPRUNED
 
+    class_weight: dict[Any, float] | dict[Any, int] | str | None = redeclare(
+        LabelParameters,
+        "class_weight",
+        default=None,
+        kind='dict, "balanced", "balanced_subsample" or None',
+        doc="""Factors on the weights of the rows of each class. "balanced_subsample" balances the classes of the rows
+        that each tree draws.""",
+        rule=word_or("balanced_subsample", CLASS_WEIGHT),
+    )
     bootstrap: bool | str = parameter(
         default="auto",
         kind='bool, "balanced" or "auto"',

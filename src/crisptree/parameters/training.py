@@ -13,6 +13,9 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
+from crisptree.parameters.names import RENAMED as RENAMED
+from crisptree.parameters.names import describe_unknown
+
 
 class Rule(NamedTuple):
     """A predicate, its text in errors ("`name` must be ``sentence``"), and the allowed words, if any."""
@@ -588,19 +591,6 @@ class TrainingOptions(Declared):
         return value is default or (type(value) is type(default) and bool(value == default))
 
 
-RENAMED = {
-    "apart": "interaction_cst",
-    "categorical": "categorical_features",
-    "leaf_penalty": "leaf_l2",
-    "leaves": "leaf_model",
-    "prune": "ccp_alpha",
-    "roughness": "spatial_penalty",
-    "shifts": "max_shift",
-    "signs": "sign_cst",
-}
-"""Names in model files of earlier versions, and what the parameters are called now."""
-
-
 class EstimatorParameters(Declared):
     """Base of all parameters of estimators, with ``training`` among them."""
 
@@ -640,14 +630,8 @@ class EstimatorParameters(Declared):
 
     @classmethod
     def _describe_unknown(cls, name: str) -> str:
-        """Say what an unknown parameter is called now, or where it belongs."""
-        text, new = f"{cls.__name__}() has no parameter {name!r}", RENAMED.get(name, name)
-        place = f"training=TrainingOptions({new}=...)" if new in TrainingOptions.PARAMETERS else f"{new}=..."
-        if new != name:
-            return f"{text}; it is called {new!r} now: {place}."
-        if name in TrainingOptions.PARAMETERS:
-            return f"{text}; it is a training option: {place}."
-        return super()._describe_unknown(name)
+        known = describe_unknown(cls.__name__, name, set(cls.PARAMETERS), set(TrainingOptions.PARAMETERS))
+        return known or super()._describe_unknown(name)
 
     @classmethod
     def declared_parameters(cls) -> dict[str, Parameter]:

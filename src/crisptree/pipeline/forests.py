@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from crisptree.pipeline.validation import RowModel, TrainingData, check_fit, dra
 from crisptree.selection.candidates import CART_SPLITS, Trial
 from crisptree.selection.evaluators import ForestEvaluator
 from crisptree.selection.parameters import MIXED, postprocess
-from crisptree.targets.base import TargetEncoding
+from crisptree.targets.base import BALANCED_SUBSAMPLE, TargetEncoding, class_factors
 from crisptree.threads import row_blocks
 
 Doubles = npt.NDArray[np.float64]
@@ -48,7 +48,7 @@ class Bagging:
     """Sampling of ``n_drawn`` of ``n_rows`` rows for every tree of a forest with a seed.
 
     ``bootstrap`` True draws with replacement, False without, and "balanced" with replacement as many of each of the
-    ``classes`` (n_rows,).
+    ``classes`` (n_rows,). With ``is_reweighted`` the drawn rows of every class weigh the same in a tree.
 
     Examples
     --------
@@ -61,6 +61,7 @@ class Bagging:
     bootstrap: bool | str
     seed: int
     classes: Integers | None = None
+    is_reweighted: bool = False
 
     @classmethod
     def of(
@@ -71,13 +72,19 @@ class Bagging:
         if bootstrap == "auto":
             bootstrap = not are_images or share is not None or n_rows < MIN_IMAGES_TO_SAMPLE
             share = share if bootstrap else IMAGE_SAMPLE_FRACTION
-        return cls(n_rows, count_share(share, n_rows), bootstrap, seed, strata)
+        is_reweighted = strata is not None and parameters.get("class_weight") == BALANCED_SUBSAMPLE
+        return cls(n_rows, count_share(share, n_rows), bootstrap, seed, strata, is_reweighted)
 
     @property
     def kind(self) -> str:
         """Description of the sampling, for errors and warm starts."""
         how = {True: "with replacement", False: "each once", "balanced": "as many of every class"}[self.bootstrap]
         return f"{self.n_drawn} of {self.n_rows} rows, {how}"
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """Arguments that make the same sampling again."""
+        return tuple(getattr(self, name.name) for name in fields(self))
 
     @property
     def leaves_rows_out(self) -> bool:
@@ -94,6 +101,15 @@ class Bagging:
         else:
             drawn = rng.integers(self.n_rows, size=self.n_drawn)
         return np.bincount(drawn, minlength=self.n_rows)
+
+    def weights(self, tree: int) -> npt.NDArray[Any]:
+        """Weigh the rows of a tree: ``times``, balanced by class with ``is_reweighted``.  (n_rows,)"""
+        times = self.times(tree)
+        if not self.is_reweighted:
+            return times.astype(np.int32)
+        assert self.classes is not None
+        drawn = np.bincount(self.classes, times)
+        return times * class_factors("balanced", np.arange(len(drawn)), drawn)[self.classes]
 
     def tree_seed(self, tree: int) -> int:
         """Derive the seed of a tree's training."""
@@ -179,7 +195,7 @@ class TrainedForest(NamedTuple):
     seed: int
     n_rows: int
     digest: str
-    sampling: str
+    bagging: Bagging
 
 
 class EarlierForest(NamedTuple):
@@ -251,8 +267,8 @@ def fit_forest_array(
     trees = [] if earlier is None else [*earlier.forest]
     inputs = ArrayDataset(data).describe(parameters, held_out, trees)
     with checkpoints.keep(parameters, inputs, seed) as seed:
-        trained = fit_forest_rows(parameters, data, held_out, seed, earlier)
-    return TrainedForest(*trained, data.encoding, seed, len(data.y), digest, bagging.kind)
+        *trained, bags = fit_forest_rows(parameters, data, held_out, seed, earlier)
+    return TrainedForest(*trained, data.encoding, seed, len(data.y), digest, bags)
 
 
 def fit_forest_rows(
@@ -261,20 +277,21 @@ def fit_forest_rows(
     validation: RowSet | None,
     seed: int,
     earlier: EarlierForest | None,
-) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None, dict[str, Any], list[Trial], list[int]]:
-    """Train a forest on validated rows, selecting first what is "auto"; return the first fields of the result."""
+) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None, dict[str, Any], list[Trial], list[int], Bagging]:
+    """Train a forest on validated rows, selecting first what is "auto"; return fields of the result and the bagging."""
     split = parameters["split"]
     if split == MIXED:
         parameters = {**parameters, "split": "oblique"}
 
     def draw_bags(rows: TrainingTask) -> Bagging:
         y, are_images = rows.training.y, data.image_shape is not None
-        strata = rows.target.strata(y) if parameters["bootstrap"] == "balanced" else None
+        by_class = parameters["bootstrap"] == "balanced" or parameters.get("class_weight") == BALANCED_SUBSAMPLE
+        strata = rows.target.strata(y) if by_class else None
         return Bagging.of(parameters, len(y), seed, strata, are_images=are_images)
 
     def fit_trees(spec: Spec, max_features: Any, rows: TrainingTask, n_trees: int) -> list[CrispTree]:
         bagging = draw_bags(rows)
-        bags = [Bag(bagging.times(number), bagging.tree_seed(number)) for number in range(n_trees)]
+        bags = [Bag(bagging.weights(number), bagging.tree_seed(number)) for number in range(n_trees)]
         spec = adapt_to_forest(spec, max_features, rows.training.X.shape[1])
         return [trained.tree for trained in fit_forest(spec, rows, bags)]
 
@@ -289,7 +306,7 @@ def fit_forest_rows(
         families = [values | {"split": "oblique"}, make_cart_family(values, parameters)]
     trees = [] if earlier is None else [*earlier.forest]
     trees, history, out_of_bag, iterations = ForestTask(families, data, task, bagging).fit(trees)
-    return trees, history, out_of_bag, selected, trials, iterations
+    return trees, history, out_of_bag, selected, trials, iterations, bagging
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,7 +380,7 @@ class ForestTask:
 
     def _fit_families(self, numbers: range, on_epoch: OnEpoch) -> Iterator[tuple[Bag, FittedTree]]:
         """Fit trees and iterate over them in their order; those of the first family are trained before the next."""
-        bags = {n: Bag(self.bagging.times(n).astype(np.int32), self.bagging.tree_seed(n)) for n in numbers}
+        bags = {n: Bag(self.bagging.weights(n), self.bagging.tree_seed(n)) for n in numbers}
         n_families, families = len(self.families), list[Iterator[FittedTree]]()
         for index, parameters in enumerate(self.families):
             spec = spec_of(parameters, self.task, self.data.image_shape, self.bagging.seed)
@@ -394,6 +411,7 @@ def adapt_to_forest(spec: Spec, max_features: Any, n_features: int) -> Spec:
     """
     is_cart = spec.grow in ("axis_aligned", "cart")
     share = ("sqrt" if is_cart else None) if max_features == "auto" else max_features
-    n_drawn = max(1, round(np.sqrt(n_features))) if share == "sqrt" else count_share(share, n_features)
+    roots = {"sqrt": np.sqrt(n_features), "log2": np.log2(n_features)}
+    n_drawn = max(1, round(roots[share])) if share in roots else count_share(share, n_features)
     grow = "cart" if is_cart else spec.grow
     return replace(spec, grow=grow, n_drawn=None if n_drawn >= n_features else n_drawn, n_init=1)

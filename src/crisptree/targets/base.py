@@ -219,13 +219,17 @@ def sum_weights(weight: Doubles) -> float:
         return float(weight.sum())
 
 
+BALANCED_SUBSAMPLE = "balanced_subsample"
+"""Class weight by which a forest weighs the rows of each tree, and no row of the fit."""
+
+
 def class_factors(class_weight: Any, classes: npt.NDArray[Any], totals: Doubles) -> Doubles:
     """Compute the factor of every class from the total weight of its rows.  (n_classes,)
 
     "balanced" counts rows by their weight, so that a repeated row equals a weight of two; a class without weight gets
     0.
     """
-    if class_weight is None:
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == BALANCED_SUBSAMPLE):
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
         mean = totals.sum() / (totals > 0).sum()
