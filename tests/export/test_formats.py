@@ -53,7 +53,7 @@ def test_a_new_format_is_a_module_and_an_entry(monkeypatch):
     monkeypatch.setitem(sys.modules, "crisptree.export.stump", SimpleNamespace(render=render, run=run))
     stump = ExportFormat("stump", "a stump", (".json",), "stump", unsupported={"oblique": "Train thresholds."})
     monkeypatch.setitem(FORMATS, "stump", stump)
-    model, X = numbers(split="axis", grow="axis_aligned", finetune_epochs=0, max_depth=1)
+    model, X = numbers(split="axis", grow="cart", finetune_epochs=0, max_depth=1)
     agreement = export.check(model, X, "stump")
     assert agreement.holds
     assert agreement.equal_leaves == agreement.rows == len(X)

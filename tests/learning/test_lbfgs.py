@@ -12,11 +12,10 @@ from crisptree.equations.routing import log_path_probabilities
 from crisptree.learning.engines.base import penalty_shares
 from crisptree.learning.engines.native_engine import LbfgsEngine
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.options import LBFGS, LBFGS_PHASES, EpochSettings, Plan, Spec
+from crisptree.learning.options import LBFGS, LBFGS_PHASES, EpochSettings, Plan
 from crisptree.learning.samples import Groups, Samples
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
-from crisptree.selection.parameters import apply_selected
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians
 from crisptree.tree import Tree
@@ -263,18 +262,6 @@ def test_soft_labels_are_refused_by_lbfgs_alone():
     assert len(tuned(model)) == TrainingOptions().finetune_epochs
     with pytest.raises(ValueError, match="'lbfgs' needs hyperplanes, class labels or numbers"):
         model.set_params(training__optimizer="lbfgs").fit(X, probabilities)
-
-
-def test_growth_of_co2_keeps_its_epochs():
-    X, y = clouds(60)
-    model = CrispTreeClassifier(**FIXED, shrinkage=0.0, training=TrainingOptions(grow="co2"))
-    spec = Spec.of(
-        apply_selected(model.training_parameters(), {}, None),
-        **{"input_norm": 4, "mean_weight": 1.0, "n_rows": 60, "image_shape": None, "seed": 0, "is_small_table": True},
-    )
-    assert (spec.growth.optimizer, spec.growth.epochs) == ("adam", TrainingOptions().epochs)
-    assert spec.finetuning.optimizer == LBFGS
-    assert model.fit(X, y).score(X, y) > 0.5
 
 
 def test_several_starts_are_refused_on_batches():

@@ -50,7 +50,7 @@ def make_spec(phases=None, **changes):
         growth,
         finetuning,
         GrowthLimits(max_depth=3),
-        **{"split": "oblique", "grow": "greedy", "algorithm": "likelihood", "nu": None, "patience": None},
+        **{"split": "oblique", "grow": "greedy", "algorithm": "likelihood", "patience": None},
         **{"leaf_prior": 0.0, "image_shape": None, "shifts": 0, "device": "cpu", "n_jobs": 1, "seed": 0},
     )
     return replace(spec, **changes)

@@ -309,7 +309,6 @@ class TreeEstimator(Estimator):
 class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator):
     """Base of the estimators of one tree for rows; ``ENCODING`` of a subclass is what depends on y."""
 
-    nu_: float
     simplification_: Simplification
 
     def fit(
@@ -403,8 +402,6 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         self._set_encoding(trained.encoding)
         self._set_fitted(trained.fitted)
         self.history_, self.best_params_, self.cv_results_ = trained.history, trained.selected, trained.trials
-        if trained.fitted.nu is not None:
-            self.nu_ = trained.fitted.nu
 
     def _set_refit(self, refit: Refit) -> None:
         """Set the fitted attributes of a tree that was trained further."""

@@ -61,8 +61,6 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
         Number of candidates that were trained; as ``max_candidates`` it repeats a fit with a ``time_budget``.
     shrinkage_ : float
         The shrinkage λ of the leaf tables of ``tree_``, selected or given.
-    nu_ : float
-        The ν of algorithm="non_greedy" only. Not part of a model file.
     image_shape_ : tuple of int or None
         The shape of a row that is an image, from ``image_shape`` or from X.
     encoder_ : TableEncoder

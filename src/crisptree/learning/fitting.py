@@ -13,9 +13,6 @@ import torch
 from torch import Tensor
 
 from crisptree import native
-from crisptree.baselines.cart import fit_cart
-from crisptree.baselines.growth import SEARCHES, grow_baseline
-from crisptree.baselines.non_greedy import train_non_greedy
 from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.finalization import (
@@ -27,6 +24,7 @@ from crisptree.inference.finalization import (
     select_nodes,
 )
 from crisptree.learning import native_trees
+from crisptree.learning.cart import fit_cart
 from crisptree.learning.engines.cuda_graphs import n_streams, streams
 from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growth import (
@@ -58,9 +56,6 @@ from crisptree.targets import Classes, Gaussians
 from crisptree.threads import n_threads, workers
 from crisptree.tree import Tree
 
-SEARCHED = (*SEARCHES, "cart")
-"""Ways of growing that look for hyperplanes and train none."""
-
 FEW_VALUES = 200_000
 """Rows × features below which a fit of hyperplanes is sooner done on the CPU than on CUDA, its first one by far: there
 kernels are built for a device once, which takes seconds; see docs/results/training-speed.md."""
@@ -72,7 +67,7 @@ Start = CrispTree | TrainedTree | None
 
 
 class Fitted(NamedTuple):
-    """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft, the baseline's ν.
+    """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft.
 
     ``best_iteration`` is the number of the finetuning epoch that early stopping has kept; see ``get_iteration``.
     """
@@ -80,7 +75,6 @@ class Fitted(NamedTuple):
     greedy: CrispTree
     tree: CrispTree
     soft: TrainedTree
-    nu: float | None
     best_iteration: int | None = None
 
 
@@ -108,23 +102,23 @@ def fit_tree(
         context = TrainingContext(spec, samples, kind, generator, callback, constraints)
 
         def train(context: TrainingContext) -> Training:
-            greedy = GROWERS[spec.grow](context, start)
-            return greedy, *finetune_tree(context, greedy, validation, zeros)
+            greedy = grow_tree(context, start)
+            return greedy, finetune_tree(context, greedy, validation, zeros)
 
         is_new = start is None and zeros is None
         if is_new and spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
-            greedy, tuned, nu = _train_natively(context, validation)
+            greedy, tuned = _train_natively(context, validation)
         elif spec.n_init == 1 or start is not None:
-            greedy, tuned, nu = train(context)
+            greedy, tuned = train(context)
         else:
-            greedy, tuned, nu = _best_of_starts(train, context)
+            greedy, tuned = _best_of_starts(train, context)
         tree, soft = finalize_tree(tuned, spec, task)
         is_tuned = tuned.tree is not greedy.tree and spec.grow != "keep"
-        return Fitted(finalize_tree(greedy, spec, task)[0] if is_tuned else tree, tree, soft, nu)
+        return Fitted(finalize_tree(greedy, spec, task)[0] if is_tuned else tree, tree, soft)
 
 
-Training = tuple[TrainedTree, TrainedTree, float | None]
-"""The greedy and the finetuned tree, and the baseline's ν."""
+Training = tuple[TrainedTree, TrainedTree]
+"""The greedy and the finetuned tree."""
 
 
 def _train_natively(context: TrainingContext, validation: Samples | None) -> Training:
@@ -140,7 +134,7 @@ def _train_natively(context: TrainingContext, validation: Samples | None) -> Tra
         spec, grown, problems, tunes=True, on_epoch=context.on_epoch, validation=validation
     )
     best = trees[0] if context.on_epoch else max(trees, key=lambda tree: tree.score)
-    return best.greedy, best.tuned, None
+    return best.greedy, best.tuned
 
 
 def _of_residuals(spec: Spec, samples: Samples) -> Samples:
@@ -173,28 +167,22 @@ def _best_of_starts(train: Callable[[TrainingContext], Training], context: Train
 
 def finetune_tree(
     context: TrainingContext, greedy: TrainedTree, validation: Rows | None, zeros: Tensor | None = None
-) -> tuple[TrainedTree, float | None]:
-    """A grown tree finetuned, unless its growth was stopped; and the baseline's ν."""
+) -> TrainedTree:
+    """A grown tree finetuned, unless its growth was stopped."""
     spec = context.spec
-    if (spec.split == "axis" and spec.grow in SEARCHED) or (zeros is None and context.holds_zeros):
+    if (spec.split == "axis" and spec.grow == "cart") or (zeros is None and context.holds_zeros):
         zeros = greedy.tree.splits.parameters["weight"] == 0
     if context.on_epoch:
-        return greedy, spec.nu
+        return greedy
     plan, tree = spec.finetuning, greedy.tree
     common: dict[str, Any] = {"generator": context.generator, "on_epoch": context.on_epoch}
-    common |= {"validation": validation, "patience": spec.patience}
-    if spec.algorithm == "non_greedy":
-        if plan.epochs == 0:
-            return greedy, spec.nu
-        result = train_non_greedy(tree, context.samples, plan, spec.nu, **common)
-        return TrainedTree(result.tree, plan.steepness_at(0), result.record), result.nu
-    common |= {"zeros": zeros, "signs": context.signs}
+    common |= {"validation": validation, "patience": spec.patience, "zeros": zeros, "signs": context.signs}
     common |= {"leaf_penalty": spec.leaf_penalty, "row_weight": spec.row_weight}
     best = finetune(tree, context.source, plan, **common)
     best = greedy if best.tree is tree else best  # with the γ that it was grown with
     if zeros is None and context.constraints is not None and context.constraints.chooses:
         best = _thin(context, best, common)
-    return best, None
+    return best
 
 
 def resolve_split_kind(spec: Spec, task: TrainingTask) -> SplitKind:
@@ -264,8 +252,8 @@ class TrainingContext(NamedTuple):
 
 
 def _grown_split(spec: Spec) -> Any:
-    """What grows: a search finds hyperplanes, be they of one feature each."""
-    return "oblique" if spec.grow in SEARCHED else spec.split
+    """What grows: CART and growth of one's own make hyperplanes, be they of one feature each."""
+    return "oblique" if spec.grow == "cart" or callable(spec.grow) else spec.split
 
 
 def _begin(context: TrainingContext, start: Start) -> Tree:
@@ -326,21 +314,6 @@ def _keep_structure(context: TrainingContext, start: Start) -> TrainedTree:
     return TrainedTree(_begin(context, start), context.spec.finetuning.steepness_at(0))
 
 
-def _grow_baseline(context: TrainingContext, start: Start) -> TrainedTree:
-    spec, plan = context.spec, context.spec.growth
-    tree = grow_baseline(
-        spec.grow,
-        _begin(context, start),
-        context.samples,
-        plan,
-        spec.limits,
-        generator=context.generator,
-        nu=spec.nu,
-        on_epoch=context.on_epoch,
-    )
-    return TrainedTree(tree, plan.steepness_at(0))
-
-
 def _fit_cart(context: TrainingContext, start: Start) -> TrainedTree:
     spec = context.spec
     tree = fit_cart(_of_residuals(spec, context.samples), spec.limits, spec.n_drawn, spec.seed)
@@ -352,8 +325,15 @@ GROWERS: dict[str, Callable[[TrainingContext, Start], TrainedTree]] = {
     "balanced": _grow_complete,
     "keep": _keep_structure,
     "cart": _fit_cart,
-    **dict.fromkeys(SEARCHES, _grow_baseline),
 }
+
+
+def grow_tree(context: TrainingContext, start: Start) -> TrainedTree:
+    """Grow a tree by the spec's method, a key of ``GROWERS`` or a function of one's own."""
+    grow = context.spec.grow
+    if callable(grow):
+        return TrainedTree(grow(context, _begin(context, start)), context.spec.growth.steepness_at(0))
+    return GROWERS[grow](context, start)
 
 
 def _thin(context: TrainingContext, before: TrainedTree, common: dict[str, Any]) -> TrainedTree:
@@ -625,7 +605,7 @@ def _completed(
             source=replace(context.samples, n_jobs=each),
             on_epoch=context.on_epoch if context.on_epoch else StoppableCallback(history.append),
         )
-        soft, _ = finetune_tree(own, grown[number], validation)
+        soft = finetune_tree(own, grown[number], validation)
         return number, to_deterministic_tree(soft, own.spec, task), history, get_iteration(soft.record, history)
 
     def finalize(number: int, tree: CrispTree, history: list[EpochRecord], best_iteration: int) -> FittedTree:

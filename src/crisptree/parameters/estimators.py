@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crisptree.parameters.training import (
-    CART,
-    REGRESSION_BASELINES,
     EstimatorParameters,
     Rule,
     TrainingOptions,
@@ -351,18 +349,9 @@ class ClassifierParameters(RowParameters, LabelParameters):
     )
 
 
-REGRESSION_RULES = {
-    "algorithm": one_of("em", "alternating", "likelihood"),
-    "grow": one_of("greedy", "balanced", CART, *REGRESSION_BASELINES),
-    "nu": Rule(lambda value: value is None, "None; it is a bound on a loss of classes"),
-}
-
-
 @declare_parameters
 class RegressorParameters(RowParameters):
     """Parameters of ``CrispTreeRegressor``."""
-
-    TRAINING_RULES: ClassVar[dict[str, Rule]] = REGRESSION_RULES
 
     scoring: str | None = parameter(
         default=None,
@@ -381,11 +370,9 @@ class PixelParameters(TreeParameters):
 
     AUTO: ClassVar[dict[str, Any]] = {"steepness_step": 0.1, "scale": "feature"}
     TRAINING_RULES: ClassVar[dict[str, Rule]] = {
-        "algorithm": one_of("em", "alternating", "likelihood"),
         "grow": one_of("greedy", "balanced"),
         "optimizer": one_of("auto", "adam"),
         "n_init": Rule(lambda value: value in ("auto", 1), "'auto' or 1 for pixels"),
-        "nu": Rule(lambda value: value is None, "None for pixels"),
         "max_shift": Rule(lambda value: is_whole(value) and value == 0, "0 for pixels, whose windows overlap"),
         **dict.fromkeys(("time_budget", "max_candidates"), Rule(lambda value: value is None, "None for pixels")),
         "round_splits": Rule(lambda value: value is False, "False for pixels"),
@@ -551,7 +538,7 @@ class BaggingParameters(TreeParameters):
         kind='int, float, "sqrt", "auto" or None',
         doc="""Number of features drawn for each split, or their share. None takes all. "auto" takes all for
         hyperplanes and the square root of their number for CART's thresholds, unless the fit selects
-        otherwise. Split modules and growth other than "greedy" and "axis_aligned" take all.""",
+        otherwise. Split modules and growth other than "greedy" and "cart" take all.""",
         rule=word_or("auto", word_or("sqrt", SHARE_RULE)),
         flag="--max-features",
     )

@@ -263,8 +263,12 @@ def _make_init(cls: type[Declared]) -> Callable[..., None]:
     return __init__
 
 
-CART = "cart"
-BASELINES = ("axis_aligned", "random", "oc1", "co2")
+GROWTH = ("greedy", "balanced", "cart")
+GROW_RULE = Rule(
+    lambda value: callable(value) or (isinstance(value, str) and value in GROWTH),
+    ", ".join(map(repr, GROWTH)) + " or a function grow(context, tree) that returns a Tree",
+    GROWTH,
+)
 ADAM_OPTIONS = (
     "epochs",
     "finetune_epochs",
@@ -281,9 +285,6 @@ ADAM_OPTIONS = (
     "early_stopping",
 )
 """Options that only Adam has; setting one of them resolves ``optimizer="auto"`` to it."""
-
-REGRESSION_BASELINES = ("axis_aligned", "random", "oc1")
-"""CO2 bounds a loss of classes."""
 
 
 @declare_parameters
@@ -307,13 +308,11 @@ class TrainingOptions(Declared):
 
     algorithm: str = parameter(
         default="likelihood",
-        kind='{"likelihood", "em", "alternating", "non_greedy"}',
+        kind='{"likelihood", "em", "alternating"}',
         doc="""Optimisation scheme of stumps and of the whole tree: gradient ascent of the log-likelihood,
-        expectation- maximisation, or the alternating scheme of the paper's supplement with hard leaf
-        counts. "non_greedy" (Norouzi et al. 2015, classification only) trains the whole tree by an
-        upper bound of its hard loss, with ``nu`` in place of all penalties; its stumps are those of
-        "em".""",
-        rule=one_of("em", "alternating", "likelihood", "non_greedy"),
+        expectation-maximisation, or the alternating scheme of the paper's supplement with hard leaf
+        counts.""",
+        rule=one_of("em", "alternating", "likelihood"),
         flag="--algorithm",
     )
     effort: str = parameter(
@@ -325,13 +324,15 @@ class TrainingOptions(Declared):
         flag="--effort",
         before="default",
     )
-    grow: str = parameter(
+    grow: str | Callable[..., Any] = parameter(
         default="greedy",
-        kind='{"greedy", "balanced", "cart", "axis_aligned", "random", "oc1", "co2"}',
-        doc="""How the structure is found: learned greedily; a random complete tree of ``max_depth``; thresholds by
-        scikit-learn's CART; or a baseline of hyperplanes: CART's splits, the best of random directions, OC1,
-        or CO2 (classification). With ``split="axis"`` CART's splits keep their features in finetuning.""",
-        rule=one_of("greedy", "balanced", CART, *BASELINES),
+        kind='{"greedy", "balanced", "cart"} or callable',
+        doc="""How the structure is found: learned greedily; a random complete tree of ``max_depth``; or thresholds by
+        scikit-learn's CART, which keep their features in finetuning with ``split="axis"``. A function
+        ``grow(context, tree)`` returns a tree of hyperplanes for the rows of a
+        ``learning.fitting.TrainingContext``, from a single leaf or the tree of a warm start; a model file does not
+        hold it. The comparison methods of the paper are such functions (experiments/searches).""",
+        rule=GROW_RULE,
     )
     optimizer: str = parameter(
         default="auto",
@@ -482,13 +483,6 @@ class TrainingOptions(Declared):
         flag="--max-shift",
         before=0,
     )
-    nu: float | None = parameter(
-        default=None,
-        kind="float or None",
-        doc="""Bound on ‖w‖² of a scaled hyperplane in grow="co2" and algorithm="non_greedy". None selects it:
-        in the former by the gain at each leaf, in the latter on validation rows.""",
-        rule=number(0.0, strict=True, none=True),
-    )
     min_samples_split: int | float = parameter(
         default=2,
         kind="int or float",
@@ -599,6 +593,13 @@ RENAMED = {
     "signs": "sign_cst",
 }
 """Names in model files of earlier versions, and what the parameters are called now."""
+
+RENAMED_VALUES = {
+    ("algorithm", "non_greedy"): "likelihood",
+    ("grow", "axis_aligned"): "cart",
+    **{("grow", name): "greedy" for name in ("random", "oc1", "co2")},
+}
+"""Values in model files of earlier versions that have another name now, or are no longer part of the package."""
 
 
 class EstimatorParameters(Declared):

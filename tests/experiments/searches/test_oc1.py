@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from experiments.searches.oc1 import _Descents, _orders, _unit
+from experiments.searches.thresholds import NodeRows
 
-from crisptree.baselines.cart import ONE_ROW, LeafLimits, NodeRows
-from crisptree.baselines.oc1 import _Descents, _orders, _unit
+from crisptree.learning.cart import ONE_ROW, LeafLimits
 from crisptree.native import training
 from tests.toys import clouds
 

@@ -4,19 +4,14 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.tree import DecisionTreeClassifier
 
-from crisptree.baselines.cart import LeafLimits, NodeRows, best_stump, round_down
-from crisptree.baselines.growth import grow_baseline
-from crisptree.learning.growth import single_leaf
-from crisptree.learning.options import GrowthLimits, Plan
-from crisptree.splits import resolve_kind
+from crisptree.learning.cart import fit_cart, round_down
+from crisptree.learning.options import GrowthLimits
 from tests.learning.test_growth import samples_of
-from tests.toys import clouds, generator
+from tests.toys import clouds
 
 
 def cart(X, y, **limits):
-    samples, random = samples_of(X, y), generator()
-    start = single_leaf(samples, resolve_kind("oblique", (X.shape[1],)), random)
-    return grow_baseline("axis_aligned", start, samples, Plan(), GrowthLimits(**limits), generator=random)
+    return fit_cart(samples_of(X, y), GrowthLimits(**limits), None, 0)
 
 
 def predicted(tree, X, y, rows):
@@ -57,11 +52,7 @@ def test_every_row_turns_as_in_scikit_learns_stump_even_next_to_the_threshold():
         X = near + np.spacing(near) * rng.integers(-4, 5, (60, 1)).astype(np.float32)
         y = (X[:, 0] > near).astype(np.int64)
         stump = DecisionTreeClassifier(criterion="entropy", max_depth=1).fit(X, y)
-        found = best_stump(NodeRows(X, y, np.ones(60)), LeafLimits())
-        if stump.get_n_leaves() == 1:
-            assert found is None  # closer than scikit-learn tells apart
-        else:
-            assert np.array_equal(X[:, found[0]] - found[1] > 0, stump.apply(X) == 2)
+        assert np.array_equal(cart(X, y, max_depth=1).route(torch.from_numpy(X)) == 1, stump.apply(X) == 2)
 
 
 def test_a_threshold_is_rounded_down():

@@ -1,8 +1,8 @@
 import pytest
 import torch
+from experiments.searches.co2 import Paths, add_gradient, bounds, learning_rate, losses, project, stump_paths
+from experiments.searches.non_greedy import tree_paths
 
-from crisptree.baselines.co2 import Paths, add_gradient, bounds, learning_rate, losses, project, stump_paths
-from crisptree.baselines.non_greedy import tree_paths
 from crisptree.splits import ObliqueSplits
 from tests.toys import CHAIN, FIGURE_1, generator, random_structure, random_tree
 

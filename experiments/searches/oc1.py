@@ -15,19 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from crisptree.baselines.cart import (
-    GAIN_DIGITS,
-    HyperplaneArrays,
-    LeafLimits,
-    NodeRows,
-    SearchContext,
-    axis_aligned_hyperplanes,
-    best_crossings,
-    best_thresholds,
-)
+from crisptree.learning.cart import GAIN_DIGITS, LeafLimits, best_crossings
 from crisptree.learning.samples import Groups
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
+from experiments.searches.thresholds import HyperplaneArrays, NodeRows, SearchContext, axis_aligned_hyperplanes
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -120,7 +112,7 @@ class _Descents:
     rows of weight zero.
     """
 
-    def __init__(self, nodes: list[NodeRows], n_classes: int | None, leaf_limits: LeafLimits) -> None:
+    def __init__(self, nodes: list[NodeRows], n_classes: int, leaf_limits: LeafLimits) -> None:
         self.n_classes, self.leaf_limits = n_classes, leaf_limits
         self.x = np.concatenate([node.x for node in nodes])
         sizes = np.array([len(node.y) for node in nodes])
@@ -147,9 +139,9 @@ class _Descents:
         scores = np.concatenate([of_axis[:, None], random], axis=1).astype(np.float64)
         self.scores = scores.reshape(len(self.beta), -1)
         node = np.arange(len(self.beta)) // self.n_starts
-        best = best_thresholds(
-            self.scores, self.y[node], self.weight[node], self.n_classes, self.leaf_limits, self.weight[node] == 0
-        )
+        y, weight = self.y[node], self.weight[node]
+        points = np.where(weight == 0, np.inf, self.scores)
+        best = best_crossings(points, points < np.inf, y, weight, self.n_classes, self.leaf_limits)
         self.beta[:, -1] = -best.threshold
         self.scores -= best.threshold[:, None]
         self.gain = best.gain
@@ -159,7 +151,7 @@ class _Descents:
 
         ``coordinates`` (n_rounds, n_tries), ``jumps`` (n_rounds − 1, n_starts, n_features + 1)
         """
-        if training is None or self.n_classes is None:
+        if training is None:
             self.descend_reference(coordinates, jumps)
             return
         rows = (np.ascontiguousarray(self.x.T), self.rows_y, self.rows_weight, self.ends)

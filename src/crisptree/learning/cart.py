@@ -1,10 +1,9 @@
-"""CART: thresholds on one feature as scikit-learn finds them, and exact searches for thresholds."""
+"""CART: trees of thresholds as scikit-learn fits them, and the exact search for thresholds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,10 +13,10 @@ import torch
 from scipy.special import xlogy
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from crisptree.learning.options import GrowthLimits, Plan
-from crisptree.learning.samples import Groups, Samples
+from crisptree.learning.options import GrowthLimits
+from crisptree.learning.samples import Samples
 from crisptree.native import training
-from crisptree.splits import ObliqueSplits, random_directions
+from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
 
@@ -33,13 +32,6 @@ sample weights are in single precision."""
 
 CROSSINGS_PER_CHUNK = 2**20
 """Lines are processed in chunks of about so many crossings, to bound the memory."""
-
-TARGET_STEPS = 2.0**24
-"""Regression targets are rounded to so many steps per spread: their sums are then exact, and rounding does not decide
-among splits of equal gain."""
-
-N_DIRECTIONS = 100
-"""Random directions that compete at a leaf."""
 
 
 class LeafLimits(NamedTuple):
@@ -65,12 +57,7 @@ class BestThresholds(NamedTuple):
 
 
 def best_thresholds(
-    scores: Floats,
-    y: Values,
-    weight: Doubles,
-    n_classes: int | None,
-    leaf_limits: LeafLimits = ONE_ROW,
-    absent: Bools | None = None,
+    scores: Floats, y: Values, weight: Doubles, n_classes: int | None, leaf_limits: LeafLimits = ONE_ROW
 ) -> BestThresholds:
     """Find the threshold t of every line of scores for which ``score > t`` gains most.
 
@@ -78,25 +65,17 @@ def best_thresholds(
     ----------
     scores : ndarray of shape (n_lines, n)
         One line for every direction.
-    y, weight : ndarray of shape (n,) or (n_lines, n)
-        Class indices, or regression targets with one more dimension for the outputs, and positive sample weights.
+    y : ndarray of shape (n,) or (n, n_outputs)
+        Class indices or regression targets.
+    weight : ndarray of shape (n,)
+        Positive sample weights.
     n_classes : int or None
         Number of classes; None for regression.
     leaf_limits : LeafLimits
         Minimum size of each side.
-    absent : ndarray of shape (n_lines, n), optional
-        Padding of lines of different lengths.
     """
-    one_line = absent is None and scores.dtype == np.float32 and np.ndim(y) == np.ndim(weight) == 1
-    if training is not None and one_line and n_classes is not None:
-        return _best_thresholds_native(scores, y, weight, n_classes, leaf_limits)
-    return best_thresholds_reference(scores, y, weight, n_classes, leaf_limits, absent)
-
-
-def _best_thresholds_native(
-    scores: Floats, y: Ints, weight: Doubles, n_classes: int, leaf_limits: LeafLimits
-) -> BestThresholds:
-    assert training is not None
+    if training is None or n_classes is None or scores.dtype != np.float32:
+        return best_thresholds_reference(scores, y, weight, n_classes, leaf_limits)
     best = BestThresholds(np.zeros(len(scores)), np.full(len(scores), -1.0))
     lines = (np.ascontiguousarray(scores), np.ascontiguousarray(y, dtype=np.int64), np.ascontiguousarray(weight))
     training.best_thresholds(*lines, n_classes, tuple(leaf_limits), *best, torch.get_num_threads())
@@ -104,18 +83,10 @@ def _best_thresholds_native(
 
 
 def best_thresholds_reference(
-    scores: Floats,
-    y: Values,
-    weight: Doubles,
-    n_classes: int | None,
-    leaf_limits: LeafLimits = ONE_ROW,
-    absent: Bools | None = None,
+    scores: Floats, y: Values, weight: Doubles, n_classes: int | None, leaf_limits: LeafLimits = ONE_ROW
 ) -> BestThresholds:
     """Define ``best_thresholds`` in NumPy."""
-    right = np.ones(scores.shape, dtype=bool)
-    points = scores if absent is None else np.where(absent, np.inf, scores)
-    weight = weight if absent is None else np.where(absent, 0.0, weight)
-    return best_crossings(points, right, y, weight, n_classes, leaf_limits)
+    return best_crossings(scores, np.ones(scores.shape, dtype=bool), y, weight, n_classes, leaf_limits)
 
 
 def best_crossings(
@@ -124,7 +95,7 @@ def best_crossings(
     """Find the value of α on every line for which the partition of its rows gains most.
 
     ``points`` (n_lines, n) are where rows change sides, infinite for a row that never does; ``right`` says which rows
-    are on the right before. The others are as in ``best_thresholds``; rows of weight zero are ignored.
+    are on the right before. ``y`` and ``weight`` may differ by line, (n_lines, n); rows of weight zero are ignored.
     """
     n_lines, n = points.shape
     outputs = () if n_classes is not None else y.shape[-1:]
@@ -242,84 +213,6 @@ def round_down(threshold: float) -> np.float32:
     return np.nextafter(single, np.float32(-np.inf)) if float(single) > float(threshold) else single
 
 
-class NodeRows(NamedTuple):
-    """The rows of one leaf as arrays: x (n, n_features), y (n,) or (n, n_outputs), weight (n,)."""
-
-    x: npt.NDArray[np.float32]
-    y: npt.NDArray[Any]
-    weight: npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class SearchContext:
-    """What stays the same while a baseline grows a tree.
-
-    ``plan`` is for baselines that use gradients, ``nu`` the bound ν on ‖w‖² of those that have one; every random number
-    comes from ``generator``.
-    """
-
-    samples: Samples
-    plan: Plan
-    leaf_limits: LeafLimits
-    generator: torch.Generator
-    nu: float | None = None
-
-    @property
-    def n_classes(self) -> int | None:
-        """Number of classes; None for regression."""
-        return self.samples.target.n_classes
-
-    def nodes(self, groups: Groups) -> Iterator[NodeRows]:
-        """Iterate over the rows of every group."""
-        for rows in groups.rows.split(groups.sizes.tolist()):
-            x, y, weight = self.samples.batch(rows), self.samples.y[rows], self.samples.weight[rows].double()
-            values = y.cpu().numpy()
-            if self.n_classes is None:
-                values = np.round(values * TARGET_STEPS) / TARGET_STEPS
-            yield NodeRows(x.cpu().numpy(), values, weight.cpu().numpy())
-
-    def seed(self) -> int:
-        """Draw a seed for the generator of another library."""
-        return int(torch.randint(2**31, (1,), generator=self.generator))
-
-    def splits(self, hyperplanes: HyperplaneArrays) -> ObliqueSplits:
-        """Convert hyperplanes to splits on the device of the samples."""
-        weight, bias = (torch.from_numpy(np.asarray(part)).to(self.samples.weight) for part in hyperplanes)
-        return ObliqueSplits(weight, bias)
-
-
-class HyperplaneArrays(NamedTuple):
-    """weight · x + bias > 0 goes right: (n, n_features) and (n,)."""
-
-    weight: npt.NDArray[np.floating]
-    bias: npt.NDArray[np.floating]
-
-    @classmethod
-    def idle(cls, n: int, n_features: int) -> HyperplaneArrays:
-        """Splits that send every row left: the result where no split is found, which growth rejects."""
-        return cls(np.zeros((n, n_features), dtype=np.float32), np.full(n, -1.0))
-
-    def set_best(
-        self, number: int, node: NodeRows, directions: npt.NDArray[np.floating], context: SearchContext
-    ) -> None:
-        """Set one hyperplane to the direction and threshold with the highest gain on the rows of a node, if any."""
-        scores = directions @ node.x.T
-        best = best_thresholds(scores, node.y, node.weight, context.n_classes, context.leaf_limits)
-        line = best.best_line()
-        if line is not None:
-            self.weight[number], self.bias[number] = directions[line], -best.threshold[line]
-
-
-def random_splits(context: SearchContext, groups: Groups, n_directions: int = N_DIRECTIONS) -> ObliqueSplits:
-    """Find the best of ``n_directions`` random unit directions, drawn anew for every group of rows."""
-    n_features = context.samples.n_features
-    hyperplanes = HyperplaneArrays.idle(len(groups.sizes), n_features)
-    for number, node in enumerate(context.nodes(groups)):
-        directions = random_directions(n_directions, n_features, context.generator)
-        hyperplanes.set_best(number, node, directions.detach().cpu().numpy().astype(np.float32, copy=False), context)
-    return context.splits(hyperplanes)
-
-
 TREES: dict[str, Callable[..., Any]] = {
     "classes": partial(DecisionTreeClassifier, criterion="entropy"),
     "gaussians": DecisionTreeRegressor,
@@ -328,49 +221,6 @@ TREES: dict[str, Callable[..., Any]] = {
 
 IMPURITY_UNITS = {"classes": 1 / math.log(2)}
 """scikit-learn's unit of impurity in ours, by target: its entropy is in bits."""
-
-
-def axis_aligned_splits(context: SearchContext, groups: Groups) -> ObliqueSplits:
-    """Find the best threshold on one feature for every group of rows.
-
-    scikit-learn finds one stump per leaf, so that all stopping rules, weights and warm starts are the library's own.
-    """
-    return context.splits(axis_aligned_hyperplanes(context, groups))
-
-
-def axis_aligned_hyperplanes(context: SearchContext, groups: Groups) -> HyperplaneArrays:
-    """Find the same as arrays, each hyperplane with one weight, which is 1."""
-    seed = context.seed()
-    hyperplanes = HyperplaneArrays.idle(len(groups.sizes), context.samples.n_features)
-    for number, node in enumerate(context.nodes(groups)):
-        stump = best_stump(node, context.leaf_limits, seed, context.samples.target.name)
-        if stump is not None:
-            feature, threshold = stump
-            hyperplanes.weight[number, feature] = 1.0
-            hyperplanes.bias[number] = -threshold
-    return hyperplanes
-
-
-def best_stump(
-    node: NodeRows, leaf_limits: LeafLimits, seed: int = 0, target: str = "classes"
-) -> tuple[int, np.float32] | None:
-    """Find the feature and the threshold with the highest gain; None if no threshold is allowed.
-
-    ``seed`` decides among features of equal gain; ``target`` is a key of ``TREES``.
-    """
-    share = (1 - 1e-9) * leaf_limits.weight / node.weight.sum()  # the minimum itself is enough, despite rounding
-    if share > 0.5:  # two sides cannot both keep so much
-        return None
-    tree = TREES[target](
-        max_depth=1,
-        min_samples_leaf=leaf_limits.rows,
-        min_weight_fraction_leaf=share,
-        random_state=seed,
-    )
-    fitted = tree.fit(node.x, node.y, sample_weight=node.weight).tree_
-    if fitted.node_count == 1:
-        return None
-    return int(fitted.feature[0]), round_down(fitted.threshold[0])
 
 
 def fit_cart(samples: Samples, limits: GrowthLimits, max_features: int | None, seed: int) -> Tree:

@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from experiments.searches.co2 import co2_splits
+from experiments.searches.growth import SEARCHES, grow_by_search
+from experiments.searches.oc1 import oc1_splits
+from experiments.searches.thresholds import SearchContext, random_splits
 
-from crisptree.baselines.cart import LeafLimits, SearchContext, random_splits
-from crisptree.baselines.co2 import co2_splits
-from crisptree.baselines.growth import SEARCHES, grow_baseline
-from crisptree.baselines.oc1 import oc1_splits
 from crisptree.equations.routing import goes_right
+from crisptree.learning.cart import LeafLimits
 from crisptree.learning.growth import single_leaf
 from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.learning.samples import Groups
@@ -29,7 +30,7 @@ def grown(name, X, y, *, weight=None, seed=0, on_epoch=None, start=None, **limit
     if weight is not None:
         samples = replace(samples, weight=torch.from_numpy(weight / weight.mean()).float())
     start = start or single_leaf(samples, resolve_kind("oblique", (np.shape(X)[1],)), random)
-    return grow_baseline(name, start, samples, PLAN, GrowthLimits(**limits), generator=random, on_epoch=on_epoch)
+    return grow_by_search(name, start, samples, PLAN, GrowthLimits(**limits), random, on_epoch=on_epoch)
 
 
 def gains(search, X, y, **options):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from experiments.searches.co2 import NativeBound, StumpRoutes, TorchBound, bound_steps, bounds, losses
+from experiments.searches.non_greedy import TreeRoutes
 
-from crisptree.baselines.co2 import NativeBound, StumpRoutes, TorchBound, bound_steps, bounds, losses
-from crisptree.baselines.non_greedy import TreeRoutes
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups
 from crisptree.native import training

@@ -28,13 +28,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.baselines.cart import GAIN_DIGITS, SearchContext, random_splits
 from crisptree.equations.routing import goes_right
+from crisptree.learning.cart import GAIN_DIGITS
 from crisptree.learning.engines.torch_engine import Adam
 from crisptree.learning.samples import Groups, Samples
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import AbstractSplits, ObliqueSplits
+from experiments.searches.thresholds import SearchContext, random_splits
 
 Floats = npt.NDArray[np.floating]
 Children = npt.NDArray[np.int32]
@@ -131,10 +132,6 @@ class TorchBound:
         project(splits, nu)
         self.adam = Adam(splits, 0.0)
 
-    def optimizer_state(self) -> dict[str, Tensor]:
-        """State of the optimiser, shared and not copied."""
-        return self.adam.optimizer_state()
-
     def begin(self, loss: Tensor, rate: float) -> None:
         """Start an epoch with the losses of leaves (n_leaves, n_classes) and a share of the ball's radius as step."""
         self.loss = loss
@@ -178,10 +175,6 @@ class NativeBound:
         )
         self.dtype = weight.dtype
         self.n_scores = 0
-
-    def optimizer_state(self) -> dict[str, Tensor]:
-        names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps")
-        return {name: torch.from_numpy(moment) for name, moment in zip(names, self.moments, strict=True)}
 
     def begin(self, loss: Tensor, rate: float) -> None:
         self.worst = np.ascontiguousarray(self.routes.worst(loss.numpy()), dtype=self.dtype)
