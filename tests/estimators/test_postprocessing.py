@@ -184,7 +184,7 @@ def test_what_is_no_price_and_no_strength_is_refused_with_a_sentence(wrong, mode
 
 def test_one_row_cannot_be_held_out():
     X, y = noisy(1)
-    with pytest.raises(ValueError, match="prune and shrinkage a number"):
+    with pytest.raises(ValueError, match="ccp_alpha and shrinkage a number"):
         plain_tree(**QUICK, ccp_alpha="auto").fit(X, y)
 
 

@@ -20,11 +20,11 @@ from crisptree.parameters.training import (
     parameter,
     redeclare,
     rows_or_fraction,
-    split_rule,
     true_or_false,
     whole,
     whole_numbers,
     word_or,
+    word_or_function,
 )
 
 CLASSIFICATION_SCORINGS = ("accuracy", "balanced_accuracy", "neg_brier_score", "neg_log_loss")
@@ -76,7 +76,7 @@ class TreeParameters(EstimatorParameters):
         convolutional network (needs images), or the torch module that ``split(input_shape)`` returns,
         which maps a batch to one number per row. ``input_shape`` is (n_features,), or (channels,
         height, width) for images.""",
-        rule=split_rule("oblique", "axis", "conv"),
+        rule=word_or_function("oblique", "axis", "conv"),
         flag="--split",
     )
     max_depth: int | None = parameter(
@@ -210,7 +210,7 @@ class RowParameters(TreeParameters):
         returns, which maps a batch to one number per row. "auto" compares hyperplanes and, for tables,
         CART's thresholds on held-out rows. ``input_shape`` is (n_features,), or (channels, height,
         width) with ``image_shape``.""",
-        rule=split_rule("auto", "oblique", "axis", "conv"),
+        rule=word_or_function("auto", "oblique", "axis", "conv"),
         flag="--split",
     )
     max_depth: int | str | None = parameter(  # type: ignore[assignment]
@@ -599,7 +599,7 @@ class ForestRegressorParameters(BaggingParameters, RegressorParameters):
         features until its leaves are pure unless ``max_features`` and ``max_depth`` say otherwise.
         "auto" takes it, with sharp hyperplanes, unless another forest is better by more than one
         standard error.""",
-        rule=split_rule("auto", "oblique", "axis", "mixed", "conv"),
+        rule=word_or_function("auto", "oblique", "axis", "mixed", "conv"),
     )
     bootstrap: bool | str = parameter(
         default="auto", kind='bool or "auto"', doc=BOOTSTRAP_DOC, rule=word_or("auto", true_or_false())

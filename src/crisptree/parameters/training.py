@@ -106,11 +106,11 @@ def whole_numbers(n_values: tuple[int, ...] | None = None, *, different: bool = 
     return holds
 
 
-def split_rule(*names: str) -> Rule:
-    """Make the rule of ``split``: one of some kinds, or a function that builds modules."""
+def word_or_function(*names: str, function: str = "split(input_shape) that returns a torch.nn.Module") -> Rule:
+    """Make the rule of one of some words, or a function that the last argument describes."""
     return Rule(
         lambda value: callable(value) or (isinstance(value, str) and value in names),
-        ", ".join(map(repr, names)) + " or a function split(input_shape) that returns a torch.nn.Module",
+        ", ".join(map(repr, names)) + f" or a function {function}",
         names,
     )
 
@@ -263,12 +263,6 @@ def _make_init(cls: type[Declared]) -> Callable[..., None]:
     return __init__
 
 
-GROWTH = ("greedy", "balanced", "cart")
-GROW_RULE = Rule(
-    lambda value: callable(value) or (isinstance(value, str) and value in GROWTH),
-    ", ".join(map(repr, GROWTH)) + " or a function grow(context, tree) that returns a Tree",
-    GROWTH,
-)
 ADAM_OPTIONS = (
     "epochs",
     "finetune_epochs",
@@ -332,7 +326,7 @@ class TrainingOptions(Declared):
         ``grow(context, tree)`` returns a tree of hyperplanes for the rows of a
         ``learning.fitting.TrainingContext``, from a single leaf or the tree of a warm start; a model file does not
         hold it. The comparison methods of the paper are such functions (experiments/searches).""",
-        rule=GROW_RULE,
+        rule=word_or_function("greedy", "balanced", "cart", function="grow(context, tree) that returns a Tree"),
     )
     optimizer: str = parameter(
         default="auto",
