@@ -1,4 +1,4 @@
-"""Records of model selection on real tables: all candidates with their held-out scores, and what each scores on test rows.
+"""Records of model selection on real tables: candidates with their held-out scores, and their scores on test rows.
 
     python -m benchmarks.bench_selection record --jobs 8               # one file per table and seed in build/selection
     python -m benchmarks.bench_selection compare                       # rules of selection, leave-one-table-out
