@@ -25,7 +25,7 @@ PAGES = sorted(
 MODULES = ("datasets", "distributed", "explain", "export", "limits", "metrics", "plots", "report")
 PUBLIC = ("crisptree", *(f"crisptree.{module}" for module in MODULES))
 FILE = re.compile(r"[\w.+-]+(?:/[\w.+*-]+)+/?")
-"""Something with a slash in it and nothing but names around: docs/guide/reproducing.md, experiments/, benchmarks/bench_*.py."""
+"""A path: names joined by slashes, such as docs/index.md, experiments/ or benchmarks/bench_*.py."""
 
 
 def prose(page):

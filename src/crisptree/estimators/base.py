@@ -334,9 +334,9 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         X : array-like of shape (n_samples, n_features)
             Rows, converted to float32. A DataFrame, a table of pyarrow, any other table with ``__arrow_c_stream__`` or
             a dictionary of columns may hold text, categories and missing values; see ``categorical_features``. Also
-            images (n_samples, height, width[, channels]); a scipy.sparse matrix, which stays sparse (docs/guide/large-data.md);
-            or, without y, batches that are read again in every epoch, for data that do not fit into memory:
-            ``Batches``, a function that begins a pass, a dataset or loader of torch (docs/guide/large-data.md).
+            images (n_samples, height, width[, channels]); a scipy.sparse matrix, which stays sparse; or, without y,
+            batches that are read again in every epoch, for data that do not fit into memory: ``Batches``, a
+            function that begins a pass, a dataset or loader of torch (docs/guide/large-data.md).
         y : array-like of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_outputs)
             Classification: labels (numbers, strings, booleans, NumPy's dates or bytes), or a float matrix of
             probabilities, where a row counts as one row of every class with that weight; its columns are the classes

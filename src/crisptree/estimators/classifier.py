@@ -106,7 +106,8 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
         """Update the tree with new rows.
 
         The first call is a fit. Each further one keeps the structure: all splits and leaves are finetuned on the new
-        rows, and their statistics are added to those of earlier rows. docs/guide/large-data.md measures what is forgotten.
+        rows, and their statistics are added to those of earlier rows. docs/guide/large-data.md says what is
+        forgotten.
 
         Parameters
         ----------
