@@ -13,7 +13,7 @@ from crisptree.export.formats import FEATURES, FORMATS, ExportFormat, Prediction
 from crisptree.export.portable import find_split_threshold
 from tests.export.models import numbers, thresholds
 
-PAGE = Path(__file__).parents[2] / "docs" / "export" / "index.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "export" / "index.md"
 
 
 def test_the_documented_support_table_equals_that_of_the_code():

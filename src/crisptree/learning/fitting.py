@@ -127,11 +127,21 @@ def _train_natively(context: TrainingContext, validation: Samples | None) -> Tra
     The callback is called for the first start only, which it may stop.
     """
     spec, samples = context.spec, context.samples
-    seed = context.draw_seed()
-    problems = [native_trees.whole_problem(samples, seed, start) for start in range(spec.n_init)]
-    grown = _of_residuals(spec, samples)
+    problem = native_trees.whole_problem(samples, context.draw_seed())
+    problems = [problem._replace(start=start) for start in range(spec.n_init)]
+    if spec.grow == "cart":
+        found = _fit_cart(context, None)
+        if not spec.finetuning.epochs:
+            return found, found, None
+        problems = [problem._replace(tree=found.tree, keeps_zeros=spec.split == "axis")]
     trees = native_trees.train_trees(
-        spec, grown, problems, tunes=True, on_epoch=context.on_epoch, validation=validation
+        spec,
+        _of_residuals(spec, samples),
+        problems,
+        tunes=True,
+        constraints=context.constraints,
+        on_epoch=context.on_epoch,
+        validation=validation,
     )
     best = trees[0] if context.on_epoch else max(trees, key=lambda tree: tree.score)
     return best.greedy, best.tuned
@@ -288,7 +298,8 @@ def _grow_greedily(context: TrainingContext, start: Start) -> TrainedTree:
     if start is None and spec.grows_by_lbfgs and native_trees.supports(spec, samples, context.constraints):
         assert isinstance(samples, Samples)
         problem = native_trees.whole_problem(samples, context.draw_seed())
-        return native_trees.train_trees(spec, samples, [problem], tunes=False, on_epoch=context.on_epoch)[0].greedy
+        common: dict[str, Any] = {"constraints": context.constraints, "on_epoch": context.on_epoch}
+        return native_trees.train_trees(spec, samples, [problem], tunes=False, **common)[0].greedy
     tree = grow(
         _begin(context, start),
         samples,
@@ -468,7 +479,9 @@ def fit_forest(
     Validation rows score every tree. ``on_epoch`` is called with the epochs of growth, all trees of a batch at once.
     """
     listener = StoppableCallback(on_epoch)
-    if not _grows_together(spec, task):
+    is_array = isinstance(task.training.X, np.ndarray)
+    is_stumps = spec.grow == "greedy" and spec.split in ("oblique", "axis") and not spec.shifts
+    if not (is_array and (is_stumps or spec.grow == "cart")):
         yield from _one_by_one(spec, task, bags)
         return
     kind = resolve_split_kind(spec, task)
@@ -478,7 +491,10 @@ def fit_forest(
             raise TypeError("trees grow together on an array of rows")
         constraints = spec.constraints.on(task.scaling, device)
         if spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
-            yield from _fit_native_forest(spec, task, bags, samples, validation, listener)
+            yield from _fit_native_forest(spec, task, bags, samples, validation, listener, constraints)
+            return
+        if not is_stumps:
+            yield from _one_by_one(spec, task, bags)
             return
         for some in _batches(bags, len(samples)):
             contexts = [
@@ -505,36 +521,45 @@ def _fit_native_forest(
     samples: Samples,
     validation: Samples | None,
     listener: StoppableCallback,
+    constraints: WeightConstraints | None,
 ) -> Iterator[FittedTree]:
     """Train all trees as one work list; where the listener stops growth at a level, they end above it."""
-    rows, grown = task.training, _of_residuals(spec, samples)
-    problems = [
-        native_trees.TreeProblem(index, relative_weights(bag.weight(rows)[index]).numpy(), bag.seed)
-        for bag in bags
-        for index in [np.flatnonzero(bag.times)]
-    ]
-    trees = native_trees.train_trees(spec, grown, problems, tunes=True, validation=validation)
-    try:
-        for record in native_trees.merge_growth(trees):
-            listener(record)
-    except StopTraining:
-        spec = replace(spec, limits=replace(spec.limits, max_depth=record.level - 1))
-        trees = native_trees.train_trees(spec, grown, problems, tunes=False)
+    rows, threads = task.training, n_threads(spec.n_jobs) if current_store() is None else 1
+    alone = spec if len(bags) == 1 else replace(spec, n_jobs=1)
+    common: dict[str, Any] = {"constraints": constraints, "validation": validation}
 
-    def finalize(number: int) -> FittedTree:
-        tree, bag = trees[number], bags[number]
+    def begin(bag: Bag) -> native_trees.TreeProblem:
+        own = _samples_of(samples, rows, bag)
+        grown, weight = _of_residuals(spec, own), own.weight.numpy()
+        problem = native_trees.TreeProblem(np.flatnonzero(bag.times), weight, bag.seed)
+        if grown is not own:
+            y = np.zeros_like(samples.y.numpy())
+            y[problem.rows] = grown.y.numpy()
+            problem = problem._replace(y=y)
+        if spec.grow == "cart":
+            tree = fit_cart(grown, spec.limits, spec.n_drawn, bag.seed)
+            problem = problem._replace(tree=tree, keeps_zeros=spec.split == "axis")
+        return problem
+
+    def finalize(tree: native_trees.NativeTree, bag: Bag) -> FittedTree:
         own = replace(task, training=replace(rows, weight=bag.weight(rows)))
-        crisp, _ = finalize_tree(tree.tuned, spec if len(bags) == 1 else replace(spec, n_jobs=1), own)
         history = [record for record in tree.records if record.phase == "finetune"]
+        crisp, _ = finalize_tree(tree.tuned, alone, own)
         return FittedTree(crisp, history, get_iteration(tree.tuned.record, history))
 
-    yield from map(finalize, range(len(bags)))
-
-
-def _grows_together(spec: Spec, task: TrainingTask) -> bool:
-    """Whether growth is a training of stumps on an array of rows, which is what makes a batch."""
-    linear = spec.split in ("oblique", "axis")
-    return spec.grow == "greedy" and linear and not spec.shifts and isinstance(task.training.X, np.ndarray)
+    with workers(min(threads, len(bags))) as each_of:
+        problems = list(each_of(begin, bags))
+        if spec.grow == "cart" and not spec.finetuning.epochs:
+            trees = [native_trees.NativeTree.begun(problem, spec) for problem in problems]
+        else:
+            trees = native_trees.train_trees(spec, samples, problems, tunes=True, **common)
+        try:
+            for record in native_trees.merge_growth(trees):
+                listener(record)
+        except StopTraining:
+            spec = replace(spec, limits=replace(spec.limits, max_depth=record.level - 1))
+            trees = native_trees.train_trees(spec, samples, problems, tunes=False, constraints=constraints)
+        yield from each_of(lambda pair: finalize(*pair), zip(trees, bags, strict=True))
 
 
 def _batches(bags: Sequence[Bag], n_rows: int) -> Iterator[Sequence[Bag]]:

@@ -422,9 +422,10 @@ class Spec:
 
     @property
     def is_whole_lbfgs(self) -> bool:
-        """Whether L-BFGS does all of the training, finetuning too where there is any."""
+        """Whether L-BFGS trains all that is trained: growth, unless CART searches thresholds, and finetuning."""
         is_tuned = self.finetuning.optimizer == LBFGS or self.finetuning.epochs == 0
-        return self.grows_by_lbfgs and is_tuned and self.algorithm == "likelihood" and self.patience is None
+        is_plain = self.algorithm == "likelihood" and self.patience is None
+        return (self.grows_by_lbfgs or self.grow == "cart") and is_tuned and is_plain
 
     @property
     def has_linear_leaves(self) -> bool:
@@ -462,21 +463,14 @@ SAME_NAMES = (
 
 
 def resolve_optimizer(parameters: Mapping[str, Any], *, is_small_table: bool) -> str:
-    """Resolve ``optimizer="auto"``: L-BFGS for small tables and free hyperplanes, else Adam."""
+    """Resolve ``optimizer="auto"``: L-BFGS for hyperplanes on small tables, else Adam."""
     optimizer: str = parameters.get("optimizer", ADAM)
-    shrinks_groups = bool(parameters["l1"] and parameters.get("feature_groups"))
-    if optimizer == LBFGS and shrinks_groups:
-        raise ValueError(
-            "`optimizer` must be 'auto' or 'adam' for l1 on a table with categories, whose features are penalised as "
-            "groups; got 'lbfgs'. Set l1=0."
-        )
     if optimizer != "auto":
         return optimizer
     is_linear = parameters["split"] == "oblique" or (
         parameters["split"] == "axis" and parameters["grow"] not in ("greedy", "balanced")
     )
-    is_plain = not (parameters["spatial_penalty"] or parameters.get("max_shift") or parameters.get("sign_cst"))
-    is_plain &= not shrinks_groups
+    is_plain = not (parameters["spatial_penalty"] or parameters.get("max_shift"))
     is_likelihood = parameters["algorithm"] == "likelihood" and parameters["device"] in ("auto", "cpu")
     return LBFGS if is_small_table and is_linear and is_plain and is_likelihood else ADAM
 

@@ -268,7 +268,7 @@ class RowParameters(TreeParameters):
         doc="""Encoding of an X that is not all numbers. "auto" encodes text, categories and missing values by
         a ``TableEncoder`` and leaves rows of finite numbers as they are. A list names numeric columns
         that are categories, by label or index; a ``TableEncoder`` says more, such as columns to drop.
-        None accepts finite numbers only. See docs/tables.md.""",
+        None accepts finite numbers only. See docs/guide/classification.md.""",
         rule=columns_or_encoder(),
         before="auto",
     )
@@ -276,7 +276,7 @@ class RowParameters(TreeParameters):
         default=None,
         kind="dict or None",
         doc="""Sign constraints: columns, by name or index, and 1 or -1. In every split the weight of the
-        column has that sign or is zero. docs/constraints.md says what that implies for the tree.""",
+        column has that sign or is zero. docs/guide/explanations.md says what that implies for the tree.""",
         rule=SIGN_CST,
         before=None,
     )
@@ -303,7 +303,7 @@ class RowParameters(TreeParameters):
         kind='{"auto", "constant", "linear", "branch_linear"}',
         doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression of all
         features ("linear") or of those that the splits of the tree have ("branch_linear"). The weights of
-        linear leaves are sums of parts along the path (docs/linear-leaves.md). They need dense rows of at most
+        linear leaves are sums of parts along the path (docs/guide/regression.md). They need dense rows of at most
         512 features and linear splits. "auto" compares both on held-out rows of small
         tables where other parameters are selected, too; else leaves are constant.""",
         rule=one_of("auto", "constant", "linear", "branch_linear"),

@@ -112,7 +112,6 @@ CAPABILITIES = (
             "algorithm": values("likelihood"),
             "spatial_penalty": ZERO,
             "max_shift": ZERO,
-            "sign_cst": EMPTY,
             "early_stopping": FALSE,
             "device": values("auto", "cpu"),
         },
