@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crisptree.baselines.cart import fit_cart
 from crisptree.data.rows import ArrayRows, PickedRows
+from crisptree.learning.cart import fit_cart
 from crisptree.learning.engines.native_engine import LbfgsEngine
 from crisptree.learning.finetuning import finetune
 from crisptree.learning.history import StopTraining
