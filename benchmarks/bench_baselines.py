@@ -1,6 +1,6 @@
 """What the baselines' settings do on Connect-4: OC1's budget, and the step and the epochs of non-greedy training.
 
-CRISPTREE_DATA=/folder/of/data python benchmarks/bench_baselines.py [oc1|non_greedy]
+CRISPTREE_DATA=/folder/of/data PYTHONPATH=. python benchmarks/bench_baselines.py [oc1|non_greedy]
 
 OC1 is trained on training and validation rows, mean test accuracy of two seeds. Non-greedy training starts from one CO2
 tree of the training rows (ν = 43), first seed.
@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from experiments.searches.oc1 import oc1_splits
 from timing import table
 
 from crisptree import CrispTreeClassifier
-from crisptree.baselines import growth
-from crisptree.baselines.oc1 import oc1_splits
 from crisptree.datasets import load_connect4
+from experiments.searches import growth
 
 PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0}
 PLAIN |= {"device": "cpu", "n_jobs": 1}
@@ -33,7 +33,7 @@ TRIALS: list[dict[str, Any]] = [
     {"nu": 100.0, "learning_rate": 0.005},
     {"nu": 100.0, "learning_rate": 0.001},
     {"nu": 10.0, "learning_rate": 0.002},
-    {"nu": 100.0, "finetune_epochs": 60},
+    {"nu": 100.0, "epochs": 60},
 ]
 
 
@@ -45,7 +45,12 @@ def oc1() -> str:
         scores = []
         for seed in (0, 1):
             model = CrispTreeClassifier.from_flat(
-                grow="oc1", algorithm="em", max_depth=8, finetune_epochs=0, random_state=seed, **PLAIN
+                grow=growth.SearchGrowth("oc1"),
+                algorithm="em",
+                max_depth=8,
+                finetune_epochs=0,
+                random_state=seed,
+                **PLAIN,
             ).fit(*data.all_but_test())
             scores.append([100 * model.truncate(depth).score(data.X_test, data.y_test) for depth in depths])
         lines.append([str(n_tries), f"{max_rows:,}", *(f"{score:.2f}" for score in np.mean(scores, axis=0))])
@@ -58,7 +63,7 @@ def non_greedy() -> str:
     rows = (data.X_train, data.y_train)
     parts = ((data.X_valid, data.y_valid), (data.X_test, data.y_test), rows)
     start = CrispTreeClassifier.from_flat(
-        grow="co2", algorithm="em", nu=43.0, max_depth=18, finetune_epochs=0, **STEPS
+        grow=growth.SearchGrowth("co2", 43.0), algorithm="em", max_depth=18, finetune_epochs=0, **STEPS
     ).fit(*rows)
 
     def shown(model: CrispTreeClassifier) -> str:
@@ -68,11 +73,9 @@ def non_greedy() -> str:
     for trial in TRIALS:
         found = []
         for depth in depths:
-            settings = {**STEPS, "finetune_epochs": 20, **trial}
-            model = start.truncate(depth).set_params(training__algorithm="non_greedy", **settings)
-            # No leaf has more rows than there are, so that nothing grows further.
-            model.set_params(warm_start=True, training__min_samples_split=len(rows[1]) + 1)
-            found.append(shown(model.fit(*rows)))
+            settings = {f"training__{name}": value for name, value in trial.items() if name != "nu"}
+            model = start.truncate(depth).set_params(training__grow=growth.NonGreedyTraining(trial["nu"]), **settings)
+            found.append(shown(model.set_params(warm_start=True).fit(*rows)))
         lines.append([", ".join(f"{name}={value:g}" for name, value in trial.items()), *found])
     return table(["non-greedy", *(f"depth {depth}" for depth in depths)], lines)
 

@@ -1,6 +1,7 @@
 """Speed of training and prediction compared with an earlier commit: both built, and run in turn.
 
     python benchmarks/bench_commits.py COMMIT
+    python benchmarks/bench_commits.py before.tar --jobs 6   # made by git archive, where there is no repository
 
 Both versions train the same plain tree (EM, hyperplanes, nothing chosen) and predict with it, each in a process of its
 own, one after the other and again; what is compared is processor time, the median over the rounds. MNIST where
@@ -18,6 +19,7 @@ import sys
 import tarfile
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -52,17 +54,16 @@ CASES: dict[str, dict[str, Any]] = {
     "fit, depth 4, likelihood": {"max_depth": 4, "algorithm": "likelihood"},
     "fit, depth 8, balanced": {"max_depth": 8, "grow": "balanced", "finetune_epochs": 10},
 }
-ROWS = 10_000
 
 
-def rows() -> tuple[Any, Any]:
+def rows(n_rows: int) -> tuple[Any, Any]:
     folder = os.environ.get("CRISPTREE_DATA")
     if folder and (Path(folder) / "mnist.npz").exists():
         with np.load(Path(folder) / "mnist.npz") as file:
-            return file["X_train"][:ROWS].reshape(ROWS, -1).astype(np.float32), file["y_train"][:ROWS]
+            return file["X_train"][:n_rows].reshape(n_rows, -1).astype(np.float32), file["y_train"][:n_rows]
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(ROWS, 784)).astype(np.float32)
-    return X, (X[:, :10] + 0.5 * rng.normal(size=(ROWS, 10))).argmax(axis=1)
+    X = rng.normal(size=(n_rows, 784)).astype(np.float32)
+    return X, (X[:, :10] + 0.5 * rng.normal(size=(n_rows, 10))).argmax(axis=1)
 
 
 def timed(work: Any, repeats: int = 1) -> float:
@@ -82,18 +83,18 @@ def make_model(estimator: Any, values: dict[str, Any]) -> Any:
     return estimator(**taken) if is_flat else estimator.from_flat(**taken)
 
 
-def measured() -> dict[str, float]:
+def measured(n_rows: int) -> dict[str, float]:
     """Time all cases with the version that can be imported here."""
     from crisptree import CrispTreeClassifier
 
-    X, y = rows()
+    X, y = rows(n_rows)
     found = {}
     for name, changes in CASES.items():
         model = make_model(CrispTreeClassifier, {**PLAIN, **changes})
         found[name] = timed(lambda model=model: model.fit(X, y))
         if name == "fit, depth 8":
             model.predict(X)
-            found["predict, 10,000 rows"] = timed(lambda model=model: model.predict(X), 20)
+            found["predict, all rows"] = timed(lambda model=model: model.predict(X), 20)
             found["predict, one row"] = timed(lambda model=model: model.predict(X[:1]), 2000)
     return found
 
@@ -103,18 +104,22 @@ def built(commit: str | None, home: Path) -> Path:
     source = TOP
     if commit is not None:
         source = home / "source"
-        archive = subprocess.run(["git", "archive", commit], cwd=TOP, check=True, capture_output=True).stdout
+        if Path(commit).is_file():
+            archive = Path(commit).read_bytes()
+        else:
+            archive = subprocess.run(["git", "archive", commit], cwd=TOP, check=True, capture_output=True).stdout
         with tarfile.open(fileobj=io.BytesIO(archive)) as file:
             file.extractall(source, filter="data")
     site = home / ("site" if commit is None else "site-before")
-    options = ["--quiet", "--no-deps", "--target", str(site)]
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--target", str(site)]
     subprocess.run([sys.executable, "-m", "pip", "install", *options, str(source)], check=True)
     return site
 
 
-def run(site: Path) -> dict[str, float]:
-    paths = os.pathsep.join([str(site), str(TOP / "benchmarks")])
-    command = [sys.executable, "-P", "-c", "import bench_commits, json; print(json.dumps(bench_commits.measured()))"]
+def run(site: Path, n_rows: int) -> dict[str, float]:
+    paths = os.pathsep.join([str(site), str(TOP / "benchmarks"), os.environ.get("PYTHONPATH", "")])
+    code = f"import bench_commits, json; print(json.dumps(bench_commits.measured({n_rows})))"
+    command = [sys.executable, "-P", "-c", code]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -123,10 +128,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("commit")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time, no more than there are quiet cores")
+    parser.add_argument("--rows", type=int, default=10_000)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         before, now = built(given.commit, Path(folder)), built(None, Path(folder))
-        rounds = [(run(before), run(now)) for _ in range(given.rounds)]
+        with ThreadPoolExecutor(given.jobs) as pool:
+            runs = list(pool.map(lambda site: run(site, given.rows), [before, now] * given.rounds))
+    rounds = list(zip(runs[::2], runs[1::2], strict=True))
     lines = []
     for name in rounds[0][0]:
         ratios = sorted(new[name] / old[name] for old, new in rounds)

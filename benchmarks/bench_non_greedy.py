@@ -1,6 +1,6 @@
 """Non-greedy training along paths against evaluating all splits of the tree, in the same run.
 
-python benchmarks/bench_non_greedy.py
+PYTHONPATH=. python benchmarks/bench_non_greedy.py
 
 Both take the same steps on a sample of rows with a complete tree; each epoch is one pass over the rows.
 """
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from experiments.searches.co2 import NativeBound, TorchBound, losses
+from experiments.searches.non_greedy import TreeRoutes
 from timing import medians, table
 
-from crisptree.baselines.co2 import NativeBound, TorchBound, losses
-from crisptree.baselines.non_greedy import TreeRoutes
 from crisptree.data.rows import ArrayRows
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups, Samples

@@ -30,7 +30,12 @@ extensions = [
     "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
+    "mathml",
 ]
+html_math_renderer = "mathml"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 exclude_patterns = [
     "results/segmentation",
     "results/forests",
@@ -45,8 +50,8 @@ nitpick_ignore = [
 ]
 
 # The pages are written for the repository's browser as well: plain Markdown, links between files, headings as anchors.
-myst_enable_extensions = ["colon_fence"]
-myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 4
 
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = False

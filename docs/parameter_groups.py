@@ -5,7 +5,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("split", "max_depth", "max_leaf_nodes", "min_samples_leaf", "leaf_model", "window", "scales", "stages"),
     ),
     "How strongly it is regularised": (
-        *("l1", "l2", "input_noise", "shrinkage", "ccp_alpha", "leaf_prior", "leaf_l2", "penalty_share", "nu"),
+        *("l1", "l2", "input_noise", "shrinkage", "ccp_alpha", "leaf_prior", "leaf_l2", "penalty_share"),
     ),
     "What a split may combine": ("sign_cst", "max_features_per_split", "interaction_cst", "round_splits"),
     "What the data are": (

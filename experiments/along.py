@@ -67,7 +67,7 @@ class Along(NamedTuple):
         grown = None
         for depth in needed:
             if (found := kept[depth]) is not None:
-                found.model.set_params(training__device=session.device)
+                found.model.set_params(training__grow=models[depth].training.grow, training__device=session.device)
                 grown = found
             elif grown is None:
                 more_words = f", nu {bounded}" if name == "co2" else ""

@@ -70,7 +70,7 @@ def _run_non_greedy(session: Session, baselines: Baselines, name: str) -> None:
         with at_most(cap):
             trained, seconds = timed(lambda: train_on(grown.model, model_of(cell), session.rows("all")))
         growing = grown.seconds_to(cell.depth)
-        more = {"epochs": baselines.epochs, "nu": model_of(cell).training.nu, "seconds_growing": round(growing, 3)}
+        more = {"epochs": baselines.epochs, "nu": model_of(cell).training.grow.nu, "seconds_growing": round(growing, 3)}
         session.finish(cell, config_of(cell), trained, growing + seconds, **more)
 
     def give_up(cell: Cell) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from crisptree import CrispTreeClassifier
+from experiments.searches.growth import NonGreedyTraining, SearchGrowth
 
 ALGORITHMS = ("em", "alternating")
 STAGES = ("greedy", "finetuned")
@@ -119,15 +120,14 @@ DEFAULT_BOUND = Bounded()
 
 def baseline(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = DEFAULT_BOUND) -> CrispTreeClassifier:
     """Make a baseline with its own options; non-greedy training starts from the CO2 tree of its depth."""
-    is_whole = name == "non_greedy"
+    grow = NonGreedyTraining(bounded.nu) if name == "non_greedy" else SearchGrowth(name, bounded.nu)
     return CrispTreeClassifier.from_flat(
-        grow="co2" if is_whole else name,
-        algorithm="non_greedy" if is_whole else "em",
-        nu=bounded.nu,
+        grow=grow,
+        algorithm="em",
         learning_rate=bounded.rate,
         max_depth=depth,
         epochs=epochs,
-        finetune_epochs=epochs if is_whole else 0,
+        finetune_epochs=0,
         **BASELINE_OPTIONS,
         random_state=seed,
         n_jobs=-1,
@@ -148,8 +148,14 @@ def soft(depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
 
 
 def parameters(model: CrispTreeClassifier) -> dict[str, Any]:
-    """Return the estimator's part of a cell's configuration."""
+    """Return the estimator's part of a cell's configuration, in the words of the first cells."""
     values = {name: value for name, value in model.flat_parameters().items() if name not in IGNORED_PARAMETERS}
+    grow = values["grow"]
+    if isinstance(grow, NonGreedyTraining):
+        values |= {"grow": "co2", "algorithm": "non_greedy", "finetune_epochs": values["epochs"]}
+    elif isinstance(grow, SearchGrowth):
+        values["grow"] = grow.name
+    values["nu"] = getattr(grow, "nu", None)
     if not any(values[penalty] for penalty in PENALTIES):
         del values["penalty_share"]  # which has nothing to share out
     return changed_values(values)

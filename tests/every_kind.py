@@ -96,10 +96,7 @@ FITS: dict[str, Callable[..., Any]] = {
         data.X, data.y
     ),
     "thresholds": lambda data, **k: CrispTreeClassifier.from_flat(split="axis", **k).fit(data.X, data.y),
-    "CART": lambda data, **k: CrispTreeClassifier.from_flat(grow="axis_aligned", **k).fit(data.X, data.y),
-    "OC1": lambda data, **k: CrispTreeClassifier.from_flat(grow="oc1", **k).fit(data.X, data.y),
-    "CO2": lambda data, **k: CrispTreeClassifier.from_flat(grow="co2", **k).fit(data.X, data.y),
-    "non_greedy": lambda data, **k: CrispTreeClassifier.from_flat(algorithm="non_greedy", **k).fit(data.X, data.y),
+    "CART": lambda data, **k: CrispTreeClassifier.from_flat(grow="cart", **k).fit(data.X, data.y),
     "alternating": lambda data, **k: CrispTreeClassifier.from_flat(algorithm="alternating", **k).fit(data.X, data.y),
     "em": lambda data, **k: CrispTreeClassifier.from_flat(algorithm="em", **k).fit(data.X, data.y),
     "conv": lambda data, **k: CrispTreeClassifier.from_flat(split="conv", **k).fit(data.images, data.image_classes),

@@ -33,7 +33,6 @@ ALLOWED = {
         *("structure", "tree", "splits", "equations", "targets", "data", "inference"),
         *("threads", "native", "exceptions", "distributed", "persistence"),
     },
-    "baselines": {"structure", "tree", "splits", "equations", "learning", "native", "targets"},
     "persistence": {"structure", "targets", "inference", "files", "limits", "exceptions"},
     "encoding": {"targets", "files", "limits", "exceptions"},
     "datasets": {"encoding", "targets", "files", "limits", "sanitization"},
@@ -76,8 +75,6 @@ EXCEPTIONS = {
     "targets/base.py": {"equations"},  # the gain, which is NumPy's
     "targets/classification.py": {"equations"},
     "targets/regression.py": {"equations"},
-    "learning/fitting.py": {"baselines"},  # the table of growth methods includes the baselines
-    "learning/growth.py": {"baselines"},  # exact thresholds, where no stump could be trained
     "persistence/trees.py": {"splits", "tree", "threads"},  # with torch, for trees of modules only
     "estimators/forest.py": {"explain"},  # inside the methods that explain
     "estimators/base.py": {"explain", "export", "report"},  # inside methods
@@ -94,7 +91,6 @@ LIBRARIES = {
         "data/rows.py",
         "tree",
         "learning",
-        "baselines",
         "pipeline/trees.py",
         "persistence/trees.py",
         "cli/training.py",
@@ -103,7 +99,7 @@ LIBRARIES = {
     "sklearn": {
         "estimators",
         "pipeline",
-        "baselines",
+        "learning/cart.py",
         "datasets",
         "inspection",
         "selection/folds.py",

@@ -120,9 +120,9 @@ def test_the_description_for_package_indexes_is_the_readme_without_links_to_file
 def test_links_of_the_readme_become_absolute_where_the_project_names_its_repository(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "tools")
     pypi_readme = importlib.import_module("pypi_readme")
-    text = "[tuning](docs/tuning.md#depth), [paper](https://example.org/x)\n\n![tree](docs/tree.png)\n\n*A.*\n\nEnd."
+    text = "[tuning](docs/guide/model-selection.md#depth), [paper](https://example.org/x)\n\n![tree](docs/tree.png)\n\n*A.*\n\nEnd."
     shown = pypi_readme.render(text, "https://example.org/repository/", "0.1.0")
-    tuning = "https://example.org/repository/blob/v0.1.0/docs/tuning.md#depth"
+    tuning = "https://example.org/repository/blob/v0.1.0/docs/guide/model-selection.md#depth"
     assert shown == f"[tuning]({tuning}), [paper](https://example.org/x)\n\nEnd."
     assert pypi_readme.render(text, None, "0.1.0") == "tuning, [paper](https://example.org/x)\n\nEnd."
 
@@ -130,7 +130,8 @@ def test_links_of_the_readme_become_absolute_where_the_project_names_its_reposit
 def test_citation_changelog_and_conda_recipe_name_the_version_of_the_package():
     version = configuration()["project"]["version"]
     assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), flags=re.M)
-    assert re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.M)[1] == version
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(r"^## \[?(\d[\d.]*)\b", changelog, flags=re.M)[1] == version
     assert f'version: "{version}"' in RECIPE.read_text()
 
 

@@ -1,7 +1,7 @@
 """Process groups of torch: whether a fit is distributed, and its errors.
 
 Inside an initialised process group, ``fit`` of a single tree takes the rows of its process, and all processes return
-the same tree; see docs/many-processes.md. Free of torch: a single process does not import it.
+the same tree; see docs/guide/large-data.md. Free of torch: a single process does not import it.
 """
 
 from __future__ import annotations

@@ -190,9 +190,12 @@ class TreeStructure:
     @cached_property
     def node_depths(self) -> npt.NDArray[np.int64]:
         """The depth of every node (splits first, then leaves)."""
-        depths = np.zeros(self.n_nodes, dtype=np.int64)
-        for split in range(self.n_splits):
-            depths[self.left_nodes[split]] = depths[self.right_nodes[split]] = depths[split] + 1
+        depths, splits, depth = np.zeros(self.n_nodes, dtype=np.int64), np.arange(min(self.n_splits, 1)), 0
+        while len(splits):
+            depth += 1
+            children = np.concatenate([self.left_nodes[splits], self.right_nodes[splits]])
+            depths[children] = depth
+            splits = children[children < self.n_splits]
         return depths
 
     @property
@@ -204,6 +207,19 @@ class TreeStructure:
     def depth(self) -> int:
         """The largest number of splits on a path."""
         return int(self.leaf_depths.max())
+
+    @cached_property
+    def ways(self) -> npt.NDArray[np.int64]:
+        """The node of every depth on the path to every leaf; the leaf itself beyond its depth.  (depth + 1, n_leaves)
+
+        Row d has the ends of the tree truncated at depth d.
+        """
+        ways = np.empty((self.depth + 1, self.n_leaves), dtype=np.int64)
+        nodes = np.arange(self.n_splits, self.n_nodes)
+        for depth in range(self.depth, -1, -1):
+            ways[depth] = nodes
+            nodes = np.where(self.node_depths[nodes] == depth, self.parents[nodes], nodes)
+        return ways
 
     @cached_property
     def levels(self) -> tuple[npt.NDArray[np.int64], ...]:

@@ -317,7 +317,7 @@ def test_scores_of_the_probabilistic_tree_are_not_shown_for_thresholds_that_were
     for name, values, is_shown in (("searched", {"finetune_epochs": 0}, False), ("trained", {}, True)):
         done("fit", path, *flags, "-o", tmp_path / f"{name}.crisp", "--force")
         model = crisptree.load(tmp_path / f"{name}.crisp")
-        model.set_params(training=TrainingOptions(grow="axis_aligned", **values))
+        model.set_params(training=TrainingOptions(grow="cart", **values))
         model.save(tmp_path / f"{name}.crisp")
         shown = done("evaluate", tmp_path / f"{name}.crisp", path).text
         assert ("soft" in shown) == is_shown

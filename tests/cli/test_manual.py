@@ -10,7 +10,7 @@ from tests.cli.running import QUICK, run
 from tests.encoding.writers import customers, write
 
 ROOT = Path(__file__).parents[2]
-MANUAL = ROOT / "docs" / "command-line.md"
+MANUAL = ROOT / "docs" / "guide" / "command-line.md"
 
 TIMED = {"fit", "predict"}
 """Columns of tables that hold times."""

@@ -150,7 +150,6 @@ def test_gradients_beyond_their_units_end_the_training():
 REFUSED = {
     "split": "axis",
     "grow": "balanced",
-    "algorithm": "non_greedy",
     "leaf_model": "linear",
     "warm_start": True,
 }

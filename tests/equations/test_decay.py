@@ -38,10 +38,8 @@ def test_the_learning_rate_begins_whole_never_rises_and_stays_positive(name):
         {},
         {"finetune_epochs": 0},
         {"grow": "balanced"},
-        {"grow": "co2", "nu": 25.0, "finetune_epochs": 0},
-        {"grow": "balanced", "algorithm": "non_greedy", "nu": 4.0},
     ],
-    ids=["both phases", "growth", "finetuning", "co2", "non-greedy"],
+    ids=["both phases", "growth", "finetuning"],
 )
 def test_learning_rate_decay_leaves_the_first_epoch_unchanged(changes):
     X, y = clouds(200)

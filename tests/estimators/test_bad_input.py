@@ -25,17 +25,9 @@ def fit(X=X, y=Y, fit_arguments=None, **parameters):
     ("parameters", "message"),
     [
         ({"split": "curved"}, r"`split` must be 'auto', 'oblique', 'axis', 'conv' or a function.*got 'curved'"),
-        ({"algorithm": "sgd"}, r"`algorithm` must be one of 'em', .*'likelihood', 'non_greedy'; got 'sgd'"),
-        (
-            {"grow": "wild"},
-            "`grow` must be one of 'greedy', 'balanced', 'cart', 'axis_aligned', 'random', 'oc1', 'co2'",
-        ),
-        ({"grow": "oc1", "split": "axis"}, "`split` must be 'auto' or 'oblique' for grow='oc1'; got 'axis'"),
-        (
-            {"algorithm": "non_greedy", "split": "axis"},
-            "`split` must be .* for algorithm='non_greedy'",
-        ),
-        ({"nu": 0.0}, "`nu` must be a number above 0 and below .* or None; got 0.0"),
+        ({"algorithm": "sgd"}, r"`algorithm` must be one of 'em', 'alternating', 'likelihood'; got 'sgd'"),
+        ({"grow": "wild"}, "`grow` must be 'greedy', 'balanced', 'cart' or a function .*; got 'wild'"),
+        ({"grow": lambda context, tree: tree, "split": "axis"}, "`split` must be 'auto' or 'oblique' for grow=<"),
         ({"max_depth": -1}, r"`max_depth` must be 'auto' or a whole number of at least 0 or None.*got -1"),
         ({"max_depth": 2.5}, "`max_depth` must be 'auto' or a whole number"),
         ({"max_depth": True}, "`max_depth` must be 'auto' or a whole number"),

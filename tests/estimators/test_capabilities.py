@@ -39,6 +39,6 @@ def test_all_that_does_not_go_together_is_listed():
 
 
 def test_one_drawn_feature_is_not_all_features():
-    forest = CrispForestClassifier(max_features=1, training=TrainingOptions(grow="random"))
+    forest = CrispForestClassifier(max_features=1, training=TrainingOptions(grow="balanced"))
     with pytest.raises(ValueError, match=r"`max_features` must be 'auto', None or 1\.0 for"):
         check_capabilities(forest.training_parameters(), is_forest=True)

@@ -292,3 +292,15 @@ def test_unsuitable_regression_teachers_are_refused():
         learner().distill(Scale(), X, X[:, :2])
     with pytest.raises(ValueError, match="`trust` must come with y"):
         CrispTreeRegressor().distill(Scale(), X, trust=0.5)
+
+
+def test_copies_of_whole_numbers_keep_to_the_values_of_their_column():
+    rng = np.random.default_rng(0)
+    rows = np.stack([rng.normal(size=80), rng.choice([1, 3, 40], 80), np.full(80, 7.0)], axis=1)
+    teacher = Recorder()
+    student().distill(teacher, rows, copies=3, noise=1.0)
+    copies = np.concatenate(teacher.asked[1:])
+    assert set(np.unique(copies[:, 1])) == {1, 3, 40}
+    assert (copies[:, 1] != np.tile(rows[:, 1], 3)).any()
+    assert (copies[:, 2] == 7).all()
+    assert not np.isin(copies[:, 0], np.float32(rows[:, 0])).any()

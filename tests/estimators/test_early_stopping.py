@@ -34,15 +34,14 @@ def assert_stopped(records, best, patience=3):
         assert scores[best - 1] == max(scores) > max([-np.inf, *scores[: best - 1]])
 
 
-@pytest.mark.parametrize("algorithm", ["likelihood", "em", "non_greedy"])
+@pytest.mark.parametrize("algorithm", ["likelihood", "em"])
 def test_a_classifier_stops_and_keeps_the_best_epoch(algorithm):
     X, y = digits()
-    more = {"nu": 10.0} if algorithm == "non_greedy" else {}
-    model = plain_tree(algorithm=algorithm, **more, **STOPS).fit(X, y)
+    model = plain_tree(algorithm=algorithm, **STOPS).fit(X, y)
     records = finetuning(model)
     assert len(records) < 30
     assert_stopped(records, model.best_iteration_)
-    patient = plain_tree(algorithm=algorithm, **more, **(STOPS | {"n_iter_no_change": 100})).fit(X, y)
+    patient = plain_tree(algorithm=algorithm, **(STOPS | {"n_iter_no_change": 100})).fit(X, y)
     assert len(finetuning(patient)) == 30
 
 
@@ -118,10 +117,9 @@ def test_rows_in_batches_stop_by_validation_rows(kind):
         assert model.score(X[300:], y[300:]) == pytest.approx(records[model.best_iteration_ - 1].validation_score)
 
 
-@pytest.mark.parametrize("more", [{}, {"algorithm": "non_greedy", "nu": 10.0}], ids=["likelihood", "non_greedy"])
-def test_a_resumed_fit_stops_at_the_same_epoch(more, tmp_path):
+def test_a_resumed_fit_stops_at_the_same_epoch(tmp_path):
     X, y = digits()
-    plain = plain_tree(**STOPS, **more).fit(X, y)
+    plain = plain_tree(**STOPS).fit(X, y)
     n_epochs = len(finetuning(plain))
     for epoch in range(1, n_epochs + 1):
         folder = tmp_path / str(epoch)
@@ -131,12 +129,12 @@ def test_a_resumed_fit_stops_at_the_same_epoch(more, tmp_path):
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            plain_tree(**STOPS, **more, callbacks=[die]).fit(X, y, checkpoint=folder, checkpoint_every=0)
-        model = plain_tree(**STOPS, **more).fit(X, y, checkpoint=folder, checkpoint_every=0, resume=True)
+            plain_tree(**STOPS, callbacks=[die]).fit(X, y, checkpoint=folder, checkpoint_every=0)
+        model = plain_tree(**STOPS).fit(X, y, checkpoint=folder, checkpoint_every=0, resume=True)
         assert model.best_iteration_ == plain.best_iteration_
         assert model.history_ == plain.history_
         np.testing.assert_array_equal(model.tree_.weight, plain.tree_.weight)
-    again = plain_tree(**STOPS, **more).fit(X, y, checkpoint=folder, resume=True)  # nothing is left to train
+    again = plain_tree(**STOPS).fit(X, y, checkpoint=folder, resume=True)  # nothing is left to train
     np.testing.assert_array_equal(again.tree_.weight, plain.tree_.weight)
 
 

@@ -158,9 +158,7 @@ def test_thresholds_that_compete_are_those_of_the_features_drawn_for_a_split(mak
     "other",
     [
         {"grow": "balanced"},
-        {"grow": "random"},
         {"split": "conv", "image_shape": (2, 2)},
-        {"algorithm": "non_greedy", "nu": 1.0},
     ],
     ids=str,
 )

@@ -203,9 +203,7 @@ def test_penalties_one_after_the_other_end_where_each_alone_does(members):
 
 def test_models_of_branches_have_weights_for_the_features_of_the_splits_only():
     X, y = bent()
-    model = plain_regressor(split="axis", grow="axis_aligned", leaf_model="branch_linear", leaf_l2=1.0, **QUICK).fit(
-        X, y
-    )
+    model = plain_regressor(split="axis", grow="cart", leaf_model="branch_linear", leaf_l2=1.0, **QUICK).fit(X, y)
     used = (model.tree_.weight != 0).any(axis=0)
     assert used.any()
     assert not used.all()
@@ -279,7 +277,7 @@ def test_a_weight_of_two_is_the_row_twice_in_a_leafs_model():
     twice = np.repeat(np.arange(200), weight.astype(int))
     # Thresholds that are found and not trained are the same for both; the models are what may differ.
     one, other = (
-        plain_regressor(leaf_model="linear", leaf_l2=20.0, split="axis", grow="axis_aligned", **QUICK)
+        plain_regressor(leaf_model="linear", leaf_l2=20.0, split="axis", grow="cart", **QUICK)
         .set_params(training__finetune_epochs=0)
         .fit(*rows)
         for rows in ((X, y, weight), (X[twice], y[twice]))
@@ -319,7 +317,6 @@ def test_epochs_are_scored_with_linear_leaves(kind):
             {"max_shift": 1, "scale": "global"},
             r"`max_shift` must be 0 for leaf_model='linear'.* Take leaf_model='constant'",
         ),
-        ({"algorithm": "non_greedy"}, r"`algorithm` must be 'em', .* Take leaf_model='constant'"),
     ],
 )
 def test_what_does_not_go_with_linear_leaves_is_refused(change, said):

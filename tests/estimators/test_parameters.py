@@ -99,8 +99,8 @@ def test_training_must_be_training_options():
 @pytest.mark.parametrize("kind", [CrispTreeRegressor, CrispSegmenter])
 def test_an_estimator_refuses_training_options_that_it_has_no_use_for(kind):
     X = np.zeros((8, 8))
-    with pytest.raises(ValueError, match="`algorithm` must be one of 'em', 'alternating', 'likelihood'; got 'non_gr"):
-        kind(training=TrainingOptions(algorithm="non_greedy")).fit(X, X[:, 0] if kind is CrispTreeRegressor else X)
+    with pytest.raises(ValueError, match="`algorithm` must be one of 'em', 'alternating', 'likelihood'; got 'sgd'"):
+        kind(training=TrainingOptions(algorithm="sgd")).fit(X, X[:, 0] if kind is CrispTreeRegressor else X)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_what_came_later_says_what_was_before():
 
 
 def test_every_word_is_known_where_it_is_used():
-    from crisptree.baselines.growth import SEARCHES
     from crisptree.data.raw_rows import SCALES
     from crisptree.equations.annealing import DECAYS, SCHEDULES
+    from crisptree.learning.fitting import GROWERS
     from crisptree.learning.loop import ALGORITHMS
     from crisptree.splits import KINDS, MODULES
 
@@ -151,8 +151,8 @@ def test_every_word_is_known_where_it_is_used():
         for name, declared in ClassifierParameters.declared_parameters().items()
         if declared.rule
     }
-    assert words["algorithm"] == set(ALGORITHMS) | {"non_greedy"}
-    assert words["grow"] == set(SEARCHES) | {"greedy", "balanced", "cart"}
+    assert words["algorithm"] == set(ALGORITHMS)
+    assert words["grow"] == set(GROWERS) - {"keep"}
     assert words["annealing"] == set(SCHEDULES)
     assert words["learning_rate_decay"] == set(DECAYS)
     assert words["scale"] == {*SCALES, "auto"}

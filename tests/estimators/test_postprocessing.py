@@ -30,10 +30,9 @@ WAYS = [
     {},
     {"algorithm": "likelihood"},
     {"algorithm": "alternating", "l1": 0.1},
-    {"algorithm": "non_greedy", "nu": 1.0},
     {"grow": "balanced"},
     {"grow": "balanced", "algorithm": "likelihood", "l1": 0.3},
-    {"grow": "oc1", "learning_rate": 0.5},
+    {"grow": "cart", "learning_rate": 0.5},
     {"split": "axis", "l1": 0.05},
     {"split": lambda shape: torch.nn.Linear(shape[0], 1), "max_depth": 3},
     {"input_noise": 1.0, "learning_rate": 0.3},
@@ -185,7 +184,7 @@ def test_what_is_no_price_and_no_strength_is_refused_with_a_sentence(wrong, mode
 
 def test_one_row_cannot_be_held_out():
     X, y = noisy(1)
-    with pytest.raises(ValueError, match="prune and shrinkage a number"):
+    with pytest.raises(ValueError, match="ccp_alpha and shrinkage a number"):
         plain_tree(**QUICK, ccp_alpha="auto").fit(X, y)
 
 

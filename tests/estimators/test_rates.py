@@ -19,8 +19,7 @@ QUICK = {"max_depth": 2, "epochs": 3, "finetune_epochs": 3, "random_state": 0}
         ({}, 640, (0.002, 0.002)),
         ({"learning_rate": 0.3}, 640, (0.3, 0.3)),
         ({"split": "axis"}, 640, (0.02, 0.02)),
-        ({"grow": "co2"}, 640, (0.02, 0.002)),
-        ({"grow": "co2", "algorithm": "non_greedy"}, 640, (0.02, 0.02)),
+        ({"grow": "cart"}, 640, (0.02, 0.002)),
     ],
 )
 def test_the_rate_shrinks_with_the_features_of_a_hyperplane_and_with_nothing_else(parameters, n_features, rates):

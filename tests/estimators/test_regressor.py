@@ -22,9 +22,7 @@ WAYS = [
     {"grow": "balanced"},
     {"split": "axis", "algorithm": "em", "epochs": 5, "min_updates": 40, "max_depth": 4},
     {"max_leaf_nodes": 4},
-    {"grow": "axis_aligned"},
-    {"grow": "random"},
-    {"grow": "oc1", "max_depth": 2},
+    {"grow": "cart"},
     {"l1": 0.01, "input_noise": 0.3},
     {"sign_cst": {0: 1, 1: -1}, "max_features_per_split": 2},
     {"early_stopping": True, "ccp_alpha": "auto", "shrinkage": "auto"},
@@ -231,20 +229,6 @@ def test_a_callback_ends_a_fit(rows):
     assert plain_regressor(callbacks=[stop]).fit(*rows).get_n_leaves() == 1
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"grow": "co2"}, "`grow` must be"),
-        ({"algorithm": "non_greedy"}, "`algorithm` must be"),
-    ],
-)
-def test_what_only_classes_have_is_refused(change, said, rows):
-    with pytest.raises(ValueError, match=said):
-        plain_regressor(**change).fit(*rows)
-    with pytest.raises(TypeError, match="class_weight"):
-        CrispTreeRegressor(class_weight="balanced")
-
-
 def test_numbers_that_cannot_be_are_refused(rows):
     X, y = rows
     with pytest.raises(ValueError, match="NaN"):
@@ -263,7 +247,7 @@ def test_a_clone_trains_the_same_bits(rows, model):
 @pytest.mark.parametrize(
     "model",
     [
-        CrispTreeRegressor(training=TrainingOptions(grow="axis_aligned", finetune_epochs=0), max_depth=3),
+        CrispTreeRegressor(training=TrainingOptions(grow="cart", finetune_epochs=0), max_depth=3),
         pytest.param(
             plain_regressor(epochs=5, min_updates=20, finetune_epochs=5, random_state=None), marks=pytest.mark.slow
         ),

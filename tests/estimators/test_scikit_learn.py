@@ -25,18 +25,16 @@ SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imp
             CrispTreeClassifier.from_flat(**AXIS, max_depth=3, epochs=5, min_updates=20, finetune_epochs=5),
             marks=pytest.mark.slow,
         ),
-        CrispTreeClassifier(training=TrainingOptions(grow="axis_aligned", finetune_epochs=0), max_depth=3),
+        CrispTreeClassifier(training=TrainingOptions(grow="cart", finetune_epochs=0), max_depth=3),
         pytest.param(
             CrispTreeClassifier(
-                training=TrainingOptions(
-                    grow="co2", algorithm="non_greedy", epochs=3, finetune_epochs=3, min_updates=20
-                ),
+                training=TrainingOptions(grow="balanced", algorithm="em", epochs=3, finetune_epochs=3, min_updates=20),
                 max_depth=3,
             ),
             marks=pytest.mark.slow,
         ),
     ],
-    ids=["oblique", "default", "axis", "CART", "non-greedy"],
+    ids=["oblique", "default", "axis", "CART", "balanced"],
 )
 def test_no_check_of_scikit_learn_fails(model):
     results = check_estimator(model, on_fail=None, on_skip=None)

@@ -19,7 +19,9 @@ Y = (X[:, 0] + X[:, 1] > 0.3).astype(int) + (X[:, 2] > 0.8)
 def thresholds(kind=CrispTreeClassifier, **parameters):
     """Return an estimator of CART's thresholds."""
     fixed = {"split": "axis", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0, "leaf_model": "constant"}
-    return kind(**fixed | {"max_depth": 4, "random_state": 0} | parameters, training=Options(grow="cart", finetune_epochs=0))
+    return kind(
+        **fixed | {"max_depth": 4, "random_state": 0} | parameters, training=Options(grow="cart", finetune_epochs=0)
+    )
 
 
 @pytest.fixture(scope="module", params=["thresholds", "hyperplanes"])

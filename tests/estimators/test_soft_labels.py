@@ -127,8 +127,7 @@ def test_probabilities_that_are_nearly_some_are_mended():
         (np.full_like(P, np.nan), {}, {}, "NaN"),
         (P[:-1], {}, {}, "inconsistent numbers of samples"),
         (P, {}, {"class_weight": "balanced"}, "`class_weight` must be None where y are probabilities.*sample_weight"),
-        (P, {}, {"grow": "oc1"}, "y must be one label per row for grow='oc1'"),
-        (P, {}, {"algorithm": "non_greedy"}, "y must be one label per row for algorithm='non_greedy'"),
+        (P, {}, {"grow": "cart"}, "y must be one label per row for grow='cart'"),
         (P, {"eval_set": (X, P[:, :2])}, {}, r"a column for each of the training classes \[0, 1, 2\]; got 2 columns"),
         (P, {"eval_set": (X, 2 * P)}, {}, "validation labels as a matrix must hold probabilities"),
         (P, {"eval_set": (X, np.where(np.arange(80)[:, None] == 5, np.nan, P))}, {}, r"row 5 is \[nan, nan, nan\]"),
@@ -165,5 +164,5 @@ def test_what_is_left_open_is_chosen_by_the_likeliest_classes():
 
 
 def test_probabilities_of_rows_that_judge_do_not_slow_down_a_fit_on_labels():
-    fitted = model(algorithm="non_greedy", nu=4.0).fit(X, Y, eval_set=(X, P))
+    fitted = model(early_stopping=True).fit(X, Y, eval_set=(X, P))
     assert fitted.history_[-1].validation_score is not None

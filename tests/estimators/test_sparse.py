@@ -125,8 +125,7 @@ def test_nothing_is_written_down_in_full(monkeypatch):
     [
         ({"split": "axis"}, "`split` must be 'auto' or 'oblique' for sparse rows; got 'axis'"),
         ({"split": lambda shape: torch.nn.Linear(120, 1), "input_noise": 0.0}, "`split` must be 'auto' or"),
-        ({"grow": "axis_aligned"}, "`grow` must be 'greedy' or 'balanced' for sparse rows"),
-        ({"algorithm": "non_greedy"}, "`algorithm` must be 'em', 'alternating' or 'likelihood' for"),
+        ({"grow": "cart"}, "`grow` must be 'greedy' or 'balanced' for sparse rows"),
         ({"image_shape": (10, 12)}, "`image_shape` must be None for sparse rows"),
         ({"device": "cuda"}, "`device` must be 'auto' or 'cpu' for sparse rows"),
     ],

@@ -12,9 +12,7 @@ SETTINGS = [
     {"split": "axis"},
     {"scale": "global", "leaf_prior": 0.5, "l2": 1e-3},
     {"class_weight": "balanced", "max_leaf_nodes": 4},
-    {"grow": "random"},
-    {"grow": "oc1", "algorithm": "non_greedy", "nu": 100.0},
-    {"grow": "co2", "finetune_epochs": 0},
+    {"grow": "cart"},
 ]
 
 

@@ -26,7 +26,7 @@ def numbers(n=400, n_features=40, n_classes=4, labels=None, **changes):
 
 def thresholds(n=400, n_features=6, n_classes=4, labels=None):
     """CART's thresholds. (model, X)"""
-    return numbers(n, n_features, n_classes, labels, split="axis", grow="axis_aligned", finetune_epochs=0)
+    return numbers(n, n_features, n_classes, labels, split="axis", grow="cart", finetune_epochs=0)
 
 
 def table(n=400, seed=0, names=("age", "income", "plan", "member"), levels=("basic", "gold", "1")):

@@ -74,7 +74,7 @@ def test_duckdb_predicts_the_mean_of_all_trees():
 
 
 def test_a_forest_of_thresholds_is_a_random_forest_of_scikit_learn():
-    model, X = forest(split="axis", grow="axis_aligned", finetune_epochs=0)
+    model, X = forest(split="axis", grow="cart", finetune_epochs=0)
     fitted = export.sklearn_forest(model)
     np.testing.assert_array_equal(fitted.predict(X), model.predict(X))
     np.testing.assert_array_equal(fitted.predict_proba(X), model.predict_proba(X))

@@ -13,7 +13,7 @@ from crisptree.export.formats import FEATURES, FORMATS, ExportFormat, Prediction
 from crisptree.inference.node_arrays import find_split_threshold
 from tests.export.models import numbers, thresholds
 
-PAGE = Path(__file__).parents[2] / "docs" / "export" / "index.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "export" / "index.md"
 
 
 def test_the_documented_support_table_equals_that_of_the_code():
@@ -53,7 +53,7 @@ def test_a_new_format_is_a_module_and_an_entry(monkeypatch):
     monkeypatch.setitem(sys.modules, "crisptree.export.stump", SimpleNamespace(render=render, run=run))
     stump = ExportFormat("stump", "a stump", (".json",), "stump", unsupported={"oblique": "Train thresholds."})
     monkeypatch.setitem(FORMATS, "stump", stump)
-    model, X = numbers(split="axis", grow="axis_aligned", finetune_epochs=0, max_depth=1)
+    model, X = numbers(split="axis", grow="cart", finetune_epochs=0, max_depth=1)
     agreement = export.check(model, X, "stump")
     assert agreement.holds
     assert agreement.equal_leaves == agreement.rows == len(X)

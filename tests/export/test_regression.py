@@ -67,7 +67,7 @@ def test_a_document_of_a_regression_comes_back_bit_for_bit(tmp_path):
     assert (tmp_path / "one.crisp").read_bytes() == (tmp_path / "two.crisp").read_bytes()
 
 
-THRESHOLDS = PLAIN | {"split": "axis", "grow": "axis_aligned", "finetune_epochs": 0}
+THRESHOLDS = PLAIN | {"split": "axis", "grow": "cart", "finetune_epochs": 0}
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])

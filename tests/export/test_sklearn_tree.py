@@ -19,7 +19,7 @@ def test_every_row_reaches_the_same_leaf_also_on_the_thresholds_themselves():
 
 
 def axis_table(**changes):
-    return of_table(split="axis", grow="axis_aligned", finetune_epochs=0, max_depth=6, **changes)
+    return of_table(split="axis", grow="cart", finetune_epochs=0, max_depth=6, **changes)
 
 
 def test_categories_go_through_the_encoder_before_the_tree():
@@ -98,7 +98,7 @@ def test_treelite_takes_the_forest_and_predicts_the_same(kind):
         model, X = thresholds()
         expected = model.predict_proba(X)
     else:
-        parameters = QUICK | {"split": "axis", "grow": "axis_aligned", "finetune_epochs": 0}
+        parameters = QUICK | {"split": "axis", "grow": "cart", "finetune_epochs": 0}
         model, X = of_numbers(n_features=4, **parameters)
         expected = model.predict(X)[:, None]
     taken = treelite.sklearn.import_model(export.sklearn_forest(model))

@@ -16,7 +16,7 @@ from tests.inspection.models import written
 
 
 def axis_table(**changes):
-    return of_table(split="axis", grow="axis_aligned", finetune_epochs=0, max_depth=6, **changes)
+    return of_table(split="axis", grow="cart", finetune_epochs=0, max_depth=6, **changes)
 
 
 def a_deep_tree():

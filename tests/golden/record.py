@@ -4,7 +4,7 @@ Run it from the repository's root, on an otherwise unchanged tree, when a change
 difference: scores must stay, and bits change only where they must. The result is the same for every run on one kind of
 machine. Stored model files (``files/*.crisp``) and the predictions beside them are written only where they are missing,
 because they stand for the files that users have; delete one to have it made again. Fits on real data need
-``CRISPTREE_DATA`` (docs/data.md); without it their records stay as they are.
+``CRISPTREE_DATA`` (docs/guide/reproducing.md); without it their records stay as they are.
 """
 
 from __future__ import annotations

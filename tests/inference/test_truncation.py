@@ -11,7 +11,7 @@ X += np.random.default_rng(0).normal(scale=2, size=X.shape).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def model():
-    return plain_tree(grow="random", max_depth=5, finetune_epochs=0, random_state=0).fit(X, Y)
+    return plain_tree(grow="cart", max_depth=5, finetune_epochs=0, random_state=0).fit(X, Y)
 
 
 @pytest.mark.parametrize("structure", [*SHAPES, random_structure(12, seed=0)], ids=range(len(SHAPES) + 1))
@@ -54,7 +54,7 @@ def test_leaf_tables_of_a_truncated_tree_are_class_frequencies_of_training_rows(
 
 
 def test_truncating_a_deep_tree_equals_growing_a_shallower_one(model):
-    shallow = plain_tree(grow="random", max_depth=3, finetune_epochs=0, random_state=0).fit(X, Y)
+    shallow = plain_tree(grow="cart", max_depth=3, finetune_epochs=0, random_state=0).fit(X, Y)
     by_cutting = model.truncate(3)
     assert by_cutting.tree_.structure == shallow.tree_.structure
     assert np.array_equal(by_cutting.tree_.weight, shallow.tree_.weight)

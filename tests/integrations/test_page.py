@@ -1,4 +1,4 @@
-"""The programs of docs/integrations.md run with the real libraries."""
+"""The programs of docs/guide/integrations.md run with the real libraries."""
 
 import doctest
 import importlib.util
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "integrations.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "integrations.md"
 MODULES = {"scikit-learn": "sklearn"}
 """Modules of packages that are named otherwise."""
 

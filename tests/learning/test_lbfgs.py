@@ -12,11 +12,10 @@ from crisptree.equations.routing import log_path_probabilities
 from crisptree.learning.engines.base import penalty_shares
 from crisptree.learning.engines.native_engine import LbfgsEngine
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.options import LBFGS, LBFGS_PHASES, EpochSettings, Plan, Spec
+from crisptree.learning.options import LBFGS, LBFGS_PHASES, EpochSettings, Plan
 from crisptree.learning.samples import Groups, Samples
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
-from crisptree.selection.parameters import apply_selected
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians
 from crisptree.tree import Tree
@@ -103,6 +102,41 @@ def test_a_minimum_with_l1_has_zeros_where_they_pay():
     assert bool((gradient.abs() <= limit + 1e-4).masked_select(is_zero).all())
     moved = (gradient + limit * weight.detach().sign()).masked_select(~is_zero)
     assert float(moved.abs().max()) < 1e-4
+
+
+def test_a_minimum_with_l1_drops_groups_as_a_whole():
+    data, l1 = samples(Classes(K)), 0.04
+    groups = {"feature_groups": ((0, 2), (2, 4)), "l1": l1}
+    plan = Plan(optimizer=LBFGS, algorithm="likelihood", max_iterations=3000, tolerance=0.0, **groups)
+    state = whole_tree(data)
+    shares = penalty_shares(state, plan)
+    minimise(state, data, plan)
+    value, weight, _, _ = objective(state, data, plan, shares)
+    (gradient,) = torch.autograd.grad(value, weight)
+    gradient, weight, limit = gradient.reshape(-1, 2), weight.detach().reshape(-1, 2), l1 * shares.repeat_interleave(2)
+    norm = weight.norm(dim=1)
+    assert bool(((weight == 0).all(1) == (weight == 0).any(1)).all())
+    assert 0 < int((norm == 0).sum()) < len(norm)
+    assert bool((gradient.norm(dim=1) <= limit + 1e-4)[norm == 0].all())
+    moved = (gradient + limit[:, None] * weight / norm[:, None])[norm > 0]
+    assert float(moved.abs().max()) < 1e-4
+
+
+def test_a_minimum_with_signs_has_zeros_where_the_gradient_points_to_the_forbidden_side():
+    data, signs = samples(Classes(K)), torch.tensor([1, -1, 0, 1], dtype=torch.int8)
+    plan = Plan(optimizer=LBFGS, algorithm="likelihood", max_iterations=3000, tolerance=0.0, l2=0.003)
+    state = whole_tree(data)
+    state.signs, weight = signs, state.splits.parameters["weight"]
+    weight.data = torch.where(signs != 0, weight.data.abs() * signs, weight.data)
+    shares = penalty_shares(state, plan)
+    minimise(state, data, plan)
+    value, weight, _, _ = objective(state, data, plan, shares)
+    (gradient,) = torch.autograd.grad(value, weight)
+    is_bound = (weight == 0) & (signs != 0)
+    assert bool((weight * signs >= 0).all())
+    assert 0 < int(is_bound.sum()) < weight.numel()
+    assert float((gradient * signs)[is_bound].min()) > -1e-4
+    assert float(gradient[~is_bound].abs().max()) < 1e-4
 
 
 def test_leaf_statistics_are_those_of_the_responsibilities():
@@ -209,7 +243,6 @@ def test_no_finetuning_keeps_the_stumps_of_lbfgs():
 @pytest.mark.parametrize(
     ("parameters", "options", "message"),
     [
-        ({"sign_cst": {0: 1}}, {}, "`sign_cst` must be None for optimizer='lbfgs'"),
         ({}, {"early_stopping": True}, "`early_stopping` must be False for optimizer='lbfgs'"),
         ({}, {"algorithm": "em"}, "`algorithm` must be 'likelihood' for optimizer='lbfgs'"),
     ],
@@ -221,11 +254,12 @@ def test_what_lbfgs_cannot_train_is_refused(parameters, options, message):
         model.fit(X, y)
 
 
-def test_groups_of_features_are_refused_with_l1():
-    table = {"plan": ["a", "b", "c"] * 30, "age": [7 * row % 31 for row in range(90)]}
-    model = CrispTreeClassifier(**FIXED | {"l1": 0.01}, training=TrainingOptions(optimizer="lbfgs"))
-    with pytest.raises(ValueError, match="`optimizer` must be 'auto' or 'adam' for l1 on a table with categories"):
-        model.fit(table, [0, 1, 1] * 30)
+def test_small_tables_with_categories_or_signs_are_trained_by_lbfgs():
+    table = {"plan": ["a", "b", "c", "c", "b"] * 18, "age": [7 * row % 31 for row in range(90)]}
+    y = [int(row % 5 in (1, 4) or 7 * row % 31 > 20) for row in range(90)]
+    for changes in ({"l1": 0.01}, {"sign_cst": {"age": 1}}):
+        model = CrispTreeClassifier(**FIXED | changes, shrinkage=0.0).fit(table, y)
+        assert len(tuned(model)) == LBFGS_PHASES["finetuning"]["epochs"]
 
 
 def test_regression_leaves_fit_a_step():
@@ -263,18 +297,6 @@ def test_soft_labels_are_refused_by_lbfgs_alone():
     assert len(tuned(model)) == TrainingOptions().finetune_epochs
     with pytest.raises(ValueError, match="'lbfgs' needs hyperplanes, class labels or numbers"):
         model.set_params(training__optimizer="lbfgs").fit(X, probabilities)
-
-
-def test_growth_of_co2_keeps_its_epochs():
-    X, y = clouds(60)
-    model = CrispTreeClassifier(**FIXED, shrinkage=0.0, training=TrainingOptions(grow="co2"))
-    spec = Spec.of(
-        apply_selected(model.training_parameters(), {}, None),
-        **{"input_norm": 4, "mean_weight": 1.0, "n_rows": 60, "image_shape": None, "seed": 0, "is_small_table": True},
-    )
-    assert (spec.growth.optimizer, spec.growth.epochs) == ("adam", TrainingOptions().epochs)
-    assert spec.finetuning.optimizer == LBFGS
-    assert model.fit(X, y).score(X, y) > 0.5
 
 
 def test_several_starts_are_refused_on_batches():

@@ -12,11 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crisptree.data.rows import ArrayRows, PickedRows
+from crisptree.learning.cart import fit_cart
 from crisptree.learning.engines.native_engine import LbfgsEngine
 from crisptree.learning.finetuning import finetune
 from crisptree.learning.history import StopTraining
 from crisptree.learning.native_trees import TreeProblem, merge_growth, train_trees, whole_problem
-from crisptree.learning.options import LBFGS_PHASES, LBFGS_PLAN, EpochSettings, GrowthLimits, Plan, Spec
+from crisptree.learning.options import (
+    LBFGS_PHASES,
+    LBFGS_PLAN,
+    EpochSettings,
+    GrowthLimits,
+    Plan,
+    Spec,
+    WeightConstraints,
+)
 from crisptree.learning.samples import Samples
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
@@ -50,7 +59,7 @@ def make_spec(phases=None, **changes):
         growth,
         finetuning,
         GrowthLimits(max_depth=3),
-        **{"split": "oblique", "grow": "greedy", "algorithm": "likelihood", "nu": None, "patience": None},
+        **{"split": "oblique", "grow": "greedy", "algorithm": "likelihood", "patience": None},
         **{"leaf_prior": 0.0, "image_shape": None, "shifts": 0, "device": "cpu", "n_jobs": 1, "seed": 0},
     )
     return replace(spec, **changes)
@@ -123,6 +132,44 @@ def test_finetuning_is_that_of_the_other_engine(target, phases, n_drawn):
     for one, two in zip(arrays_of(found.tuned.tree), arrays_of(other.tree), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-5)
     assert found.tuned.steepness == other.steepness
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=["classes", "numbers"])
+def test_a_given_tree_is_finetuned_as_by_the_other_engine_and_keeps_its_zeros(target):
+    data, spec = make_samples(target), make_spec({"max_iterations": 6}, split="axis", grow="cart")
+    tree = fit_cart(data, GrowthLimits(max_depth=3), None, 0)
+    problem = whole_problem(data, 7)._replace(tree=tree, keeps_zeros=True)
+    (found,) = train_trees(spec, data, [problem], tunes=True)
+    zeros = tree.splits.parameters["weight"] == 0
+    other = finetune(tree, data, spec.finetuning, generator=generator(), zeros=zeros)
+    assert found.greedy.tree is tree
+    assert torch.equal(found.tuned.tree.splits.parameters["weight"] == 0, zeros)
+    for one, two in zip(arrays_of(found.tuned.tree), arrays_of(other.tree), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-5)
+
+
+def test_trees_with_numbers_of_their_own_are_those_of_samples_with_these():
+    data, spec = make_samples(TARGETS[1]), make_spec()
+    other = replace(data, y=data.y.flip(0))
+    problem = whole_problem(data, 7)
+    mixed_trees = train_trees(spec, data, [problem, problem._replace(y=other.y.numpy())], tunes=True)
+    for one, own in zip(mixed_trees, (data, other), strict=True):
+        (alone,) = train_trees(spec, own, [problem], tunes=True)
+        assert all(map(np.array_equal, arrays_of(one.tuned.tree), arrays_of(alone.tuned.tree)))
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=["classes", "numbers"])
+def test_weights_have_the_signs_that_they_must_have(target):
+    signs = torch.tensor([1, 1, -1, 0, 0], dtype=torch.int8)
+    constraints = WeightConstraints(signs, torch.ones(P), None, ())
+    data = make_samples(target)
+    spec = make_spec(limits=GrowthLimits(max_depth=None, min_samples_leaf=5))
+    (found,) = train_trees(spec, data, [whole_problem(data, 7)], tunes=True, constraints=constraints)
+    (free,) = train_trees(spec, data, [whole_problem(data, 7)], tunes=True)
+    for tree in (found.greedy.tree, found.tuned.tree):
+        assert tree.structure.n_splits > 3
+        assert bool((tree.splits.parameters["weight"] * signs >= 0).all())
+    assert bool((free.tuned.tree.splits.parameters["weight"] * signs < 0).any())
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=["classes", "numbers"])

@@ -129,8 +129,7 @@ def test_modules_train_on_shifted_images_too():
     ("parameters", "message"),
     [
         ({"scale": "feature"}, "`scale` must be 'auto', 'global' or None for max_shift=1"),
-        ({"grow": "co2"}, "`max_shift` must be 0 for grow='co2'"),
-        ({"algorithm": "non_greedy"}, "`max_shift` must be 0 for algorithm='non_greedy'"),
+        ({"grow": "cart"}, "`max_shift` must be 0 for grow='cart'"),
         ({"max_shift": 8}, "`max_shift` must be below the sides of an image"),
         ({"max_shift": -1}, "`max_shift` must be a whole number of at least 0"),
     ],

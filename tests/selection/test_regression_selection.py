@@ -57,7 +57,7 @@ def test_every_second_tree_of_a_mixed_forest_has_thresholds_and_as_many_rows_as_
 def test_trees_of_a_mixed_forest_are_those_of_the_forests_of_either_kind():
     forest = regressor(split="mixed", n_estimators=3).fit(X, y)
     planes = regressor(n_estimators=3).fit(X, y)
-    thresholds = regressor(split="axis", grow="axis_aligned", finetune_epochs=0, max_features=None).fit(X, y)
+    thresholds = regressor(split="axis", grow="cart", finetune_epochs=0, max_features=None).fit(X, y)
     for number, whole in enumerate((planes, thresholds, planes)):
         np.testing.assert_array_equal(forest.tree(number).predict(X), whole.tree(number).predict(X))
 

@@ -103,8 +103,8 @@ def test_a_warm_start_retains_the_selected_values_except_the_depth():
     assert model.get_depth() == 3
 
 
-@pytest.mark.parametrize("parameters", [{"grow": "co2"}, {"algorithm": "non_greedy", "nu": 4.0}, {"grow": "balanced"}])
-def test_baselines_and_complete_trees_have_no_candidates(parameters):
+@pytest.mark.parametrize("parameters", [{"grow": "cart"}, {"grow": "balanced"}])
+def test_cart_and_complete_trees_have_no_candidates(parameters):
     X, y = clouds(100)
     model = CrispTreeClassifier.from_flat(**QUICK, max_depth=2, **parameters).fit(X, y)
     assert model.cv_results_ == []
@@ -224,7 +224,7 @@ def test_thresholds_are_trained_together_and_stay_on_one_feature_each():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4)).astype(np.float32)
     y = (X[:, 0] > 0) ^ (X[:, 1] > 0)
-    common = {"split": "axis", "grow": "axis_aligned", "max_depth": 3, "random_state": 0, "shrinkage": 0.0}
+    common = {"split": "axis", "grow": "cart", "max_depth": 3, "random_state": 0, "shrinkage": 0.0}
     found = CrispTreeClassifier.from_flat(**common, input_noise=0.0, l1=0.0, finetune_epochs=0).fit(X, y)
     trained = CrispTreeClassifier.from_flat(**common, input_noise=0.0, l1=0.0).fit(X, y)
     assert ((trained.tree_.weight != 0).sum(axis=1) == 1).all()

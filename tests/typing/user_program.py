@@ -158,17 +158,6 @@ def use_classifier(folder: Path) -> None:
     assert str(model.simplify(frame, named, max_terms=1, epochs=1).simplification_)
     assert quick_tree().partial_fit(X, y, classes=[0, 1]).partial_fit(X, y, memory=0.5).get_depth() == 1
     assert quick_tree().distill(model, frame, copies=1).get_depth() == 1
-    assert (
-        CrispTreeClassifier(
-            split="oblique",
-            training=TrainingOptions(algorithm="non_greedy", epochs=1, finetune_epochs=1, nu=1),
-            max_depth=1,
-            random_state=0,
-        )
-        .fit(X, y)
-        .nu_
-        == 1
-    )
     numbered = quick_tree().fit(pd.DataFrame(X), y)
     labels: list[Any] = numbered.column_labels_
     assert labels == [0, 1]

@@ -1,7 +1,7 @@
 """Rows in batches: data sets larger than memory, read again in every epoch.
 
 ``fit`` of a single tree takes ``Batches`` in place of X and y, or what they are made of: a function that begins a new
-pass and returns an iterator of (X, y) or (X, y, weight), or a dataset or loader of torch. See docs/streams.md.
+pass and returns an iterator of (X, y) or (X, y, weight), or a dataset or loader of torch. See docs/guide/large-data.md.
 
 >>> import numpy as np
 >>> from crisptree import Batches

@@ -319,7 +319,6 @@ class TreeEstimator(Estimator):
 class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator):
     """Base of the estimators of one tree for rows; ``ENCODING`` of a subclass is what depends on y."""
 
-    nu_: float
     simplification_: Simplification
 
     def fit(
@@ -337,27 +336,27 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         """Grow a tree and finetune it.
 
         In an initialised process group of torch, all processes train one tree, each with its own rows; see
-        docs/many-processes.md.
+        docs/guide/large-data.md.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, converted to float32. A DataFrame, a table of pyarrow, any other table with ``__arrow_c_stream__`` or
             a dictionary of columns may hold text, categories and missing values; see ``categorical_features``. Also
-            images (n_samples, height, width[, channels]); a scipy.sparse matrix, which stays sparse (docs/sparse.md);
-            or, without y, batches that are read again in every epoch, for data that do not fit into memory:
-            ``Batches``, a function that begins a pass, a dataset or loader of torch (docs/streams.md).
+            images (n_samples, height, width[, channels]); a scipy.sparse matrix, which stays sparse; or, without y,
+            batches that are read again in every epoch, for data that do not fit into memory: ``Batches``, a
+            function that begins a pass, a dataset or loader of torch (docs/guide/large-data.md).
         y : array-like of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_outputs)
             Classification: labels (numbers, strings, booleans, NumPy's dates or bytes), or a float matrix of
             probabilities, where a row counts as one row of every class with that weight; its columns are the classes
-            0, 1, … or those of a DataFrame (docs/distill.md). Regression: finite numbers.
+            0, 1, … or those of a DataFrame (docs/guide/model-selection.md). Regression: finite numbers.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of 2 equals the row twice, a weight of 0 equals leaving it out.
         eval_set : (X, y), default=None
             Validation set used for model selection and early stopping; a list of one pair is accepted. Arrays if X
             are batches, and then scored after every epoch with ``early_stopping`` only.
         checkpoint : path, default=None
-            Folder for checkpoints of the fit; see docs/endurance.md.
+            Folder for checkpoints of the fit; see docs/guide/large-data.md.
         checkpoint_every : float, default=60.0
             Seconds between two checkpoints; 0 writes one after every epoch.
         resume : bool, default=False
@@ -413,8 +412,6 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         self._set_encoding(trained.encoding)
         self._set_fitted(trained.fitted)
         self.history_, self.best_params_, self.cv_results_ = trained.history, trained.selected, trained.trials
-        if trained.fitted.nu is not None:
-            self.nu_ = trained.fitted.nu
 
     def _set_refit(self, refit: Refit) -> None:
         """Set the fitted attributes of a tree that was trained further."""

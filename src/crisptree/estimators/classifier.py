@@ -66,13 +66,11 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
         without such parameters, or with too few rows.
     cv_results_ : list of Trial
         All trials of the candidates: ``values``, ``score`` on held-out rows and its ``error``, ``leaves``, ``weights``;
-        docs/tuning.md lists their fields. Not part of a model file.
+        docs/guide/model-selection.md lists their fields. Not part of a model file.
     n_candidates_ : int
         Number of candidates that were trained; as ``max_candidates`` it repeats a fit with a ``time_budget``.
     shrinkage_ : float
         The shrinkage λ of the leaf tables of ``tree_``, selected or given.
-    nu_ : float
-        The ν of algorithm="non_greedy" only. Not part of a model file.
     image_shape_ : tuple of int or None
         The shape of a row that is an image, from ``image_shape`` or from X.
     encoder_ : TableEncoder
@@ -116,7 +114,8 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
         """Update the tree with new rows.
 
         The first call is a fit. Each further one keeps the structure: all splits and leaves are finetuned on the new
-        rows, and their statistics are added to those of earlier rows. docs/endurance.md measures what is forgotten.
+        rows, and their statistics are added to those of earlier rows. docs/guide/large-data.md says what is
+        forgotten.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.files import reading
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.parameters.estimators import check_argument
-from crisptree.parameters.training import NEVER, RENAMED, Parameter
+from crisptree.parameters.training import NEVER, RENAMED, RENAMED_VALUES, Parameter
 from crisptree.persistence.model_file import (
     ModelFile,
     ModelFileError,
@@ -241,7 +241,7 @@ def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> 
     declared = cls.declared_parameters()
     before = {name: one.default if one.before is NEVER else one.before for name, one in declared.items()}
     try:
-        stored = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
+        stored = _parameters_from_json(content)
         parameters = before | {name: value for name, value in stored.items() if name in declared}
         if split is not None:
             parameters["split"] = split
@@ -254,7 +254,7 @@ def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> 
 def _selected(content: Any, declared: Mapping[str, Parameter]) -> dict[str, Any]:
     """Read and validate the values that the fit selected, with which a warm start continues."""
     try:
-        selected = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
+        selected = _parameters_from_json(content)
         for name, value in selected.items():
             if rule := declared[name].rule:
                 rule.check(name, value)
@@ -316,6 +316,15 @@ def _parameters_to_json(parameters: dict[str, Any]) -> dict[str, Any]:
         with suppress(TypeError):
             plain[name] = _to_json(value)
     return plain
+
+
+def _parameters_from_json(content: dict[str, Any]) -> dict[str, Any]:
+    """Convert JSON values of parameters back, those of earlier versions by their names of today."""
+    values = {RENAMED.get(name, name): _parameter_from_json(value) for name, value in content.items()}
+    return {
+        name: RENAMED_VALUES.get((name, value), value) if isinstance(value, str) else value
+        for name, value in values.items()
+    }
 
 
 def _to_json(value: Any) -> Any:

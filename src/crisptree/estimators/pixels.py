@@ -352,7 +352,7 @@ class CrispPixelRegressor(PixelRegressorParameters, PixelEstimator):
 
     It is to ``CrispSegmenter`` what ``CrispTreeRegressor`` is to ``CrispTreeClassifier``: for a depth, a density, a
     distance or a denoised brightness. Targets are scaled to mean 0 and variance 1, output by output. See
-    docs/segmentation.md.
+    docs/guide/images.md.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
     A leaf is a normal distribution of every output, whose mean and variance follow in closed form; growth, finetuning,
     penalties and model selection are those of ``CrispTreeClassifier``, with the squared error in the place of accuracy
     and the variance in that of entropy. Every output is scaled to mean 0 and variance 1, so penalties do not depend on
-    the unit of y. See docs/regression.md.
+    the unit of y. See docs/guide/regression.md.
 
     Parameters
     ----------

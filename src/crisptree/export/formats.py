@@ -257,7 +257,7 @@ def write(model: Any, to: str, **options: Any) -> str | bytes:
     model : CrispTreeClassifier, CrispSegmenter or Pipeline
         A fitted estimator, or a fitted Pipeline of a ``TableEncoder`` and one.
     to : str
-        One of the formats of ``crisptree export``; docs/export/index.md has a table of what each supports.
+        One of the formats of ``crisptree export``; docs/guide/export/index.md has a table of what each supports.
     **options
         Options of the format.
     """

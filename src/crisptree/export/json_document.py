@@ -17,7 +17,7 @@ def json(model: Any) -> str:
     """Export a fitted model as a complete JSON document, which ``crisptree.load`` reads back.
 
     It holds structure, weights in raw units, leaf tables, statistics, the encoder and the parameters; the schema is
-    on docs/export/json.md. Numbers are exact.
+    on docs/guide/export/json.md. Numbers are exact.
 
     Parameters
     ----------

@@ -122,16 +122,23 @@ def leaf_tables(
     n_outputs)
     """
     n_splits = structure.n_splits
-    counts = structure.inherit_counts(node_counts)
     if not shrinkage:
-        return target.tables(counts[n_splits:], prior)
-    tables, rows = target.tables(counts, prior), target.weight(node_counts)
-    trust = np.where(np.arange(len(rows)) < n_splits, rows / (rows + shrinkage), 0.0)
-    mixed = (1 - trust[:, None]) * tables
+        return target.tables(structure.inherit_counts(node_counts)[n_splits:], prior)
+    return end_tables(target, structure, node_counts, prior, shrinkage)[n_splits:]
+
+
+def end_tables(
+    target: Target, structure: TreeStructure, node_counts: Doubles, prior: float, shrinkage: float
+) -> Doubles:
+    """Compute the table that every node would have as a leaf; see ``leaf_tables``.  → (n_nodes, n_outputs)"""
+    tables, rows = target.tables(structure.inherit_counts(node_counts), prior), target.weight(node_counts)
+    trust = rows / np.maximum(rows + shrinkage, np.finfo(float).tiny)
+    mixed, ends = (1 - trust[:, None]) * tables, tables.copy()
     for level in structure.levels:
         for children in (structure.left_nodes[level], structure.right_nodes[level]):
+            ends[children] = mixed[level] + trust[level][:, None] * tables[children]
             mixed[children] = mixed[level] + (trust[level] - trust[children])[:, None] * tables[children]
-    return mixed[n_splits:]
+    return ends
 
 
 def _leaves_and_moments(

@@ -464,7 +464,7 @@ def is_trained_softly(estimator: Any) -> bool:
     """Return False for thresholds that a search found and that were never trained as a probabilistic tree."""
     given = estimator.flat_parameters()
     values = given | getattr(estimator, "best_params_", {})
-    is_search = values["split"] == "axis" and (given["split"] == "auto" or values["grow"] == "axis_aligned")
+    is_search = values["split"] == "axis" and (given["split"] == "auto" or values["grow"] == "cart")
     return bool(values["finetune_epochs"]) or not is_search
 
 

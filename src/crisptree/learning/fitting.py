@@ -13,9 +13,6 @@ import torch
 from torch import Tensor
 
 from crisptree import native
-from crisptree.baselines.cart import fit_cart
-from crisptree.baselines.growth import SEARCHES, grow_baseline
-from crisptree.baselines.non_greedy import train_non_greedy
 from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.finalization import (
@@ -27,6 +24,7 @@ from crisptree.inference.finalization import (
     select_nodes,
 )
 from crisptree.learning import native_trees
+from crisptree.learning.cart import fit_cart
 from crisptree.learning.engines.cuda_graphs import n_streams, streams
 from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growth import (
@@ -58,9 +56,6 @@ from crisptree.targets import Classes, Gaussians
 from crisptree.threads import n_threads, workers
 from crisptree.tree import Tree
 
-SEARCHED = (*SEARCHES, "cart")
-"""Ways of growing that look for hyperplanes and train none."""
-
 FEW_VALUES = 200_000
 """Rows × features below which a fit of hyperplanes is sooner done on the CPU than on CUDA, its first one by far: there
 kernels are built for a device once, which takes seconds; see docs/results/training-speed.md."""
@@ -72,7 +67,7 @@ Start = CrispTree | TrainedTree | None
 
 
 class Fitted(NamedTuple):
-    """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft, the baseline's ν.
+    """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft.
 
     ``best_iteration`` is the number of the finetuning epoch that early stopping has kept; see ``get_iteration``.
     """
@@ -80,7 +75,6 @@ class Fitted(NamedTuple):
     greedy: CrispTree
     tree: CrispTree
     soft: TrainedTree
-    nu: float | None
     best_iteration: int | None = None
 
 
@@ -108,23 +102,23 @@ def fit_tree(
         context = TrainingContext(spec, samples, kind, generator, callback, constraints)
 
         def train(context: TrainingContext) -> Training:
-            greedy = GROWERS[spec.grow](context, start)
-            return greedy, *finetune_tree(context, greedy, validation, zeros)
+            greedy = grow_tree(context, start)
+            return greedy, finetune_tree(context, greedy, validation, zeros)
 
         is_new = start is None and zeros is None
         if is_new and spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
-            greedy, tuned, nu = _train_natively(context, validation)
+            greedy, tuned = _train_natively(context, validation)
         elif spec.n_init == 1 or start is not None:
-            greedy, tuned, nu = train(context)
+            greedy, tuned = train(context)
         else:
-            greedy, tuned, nu = _best_of_starts(train, context)
+            greedy, tuned = _best_of_starts(train, context)
         tree, soft = finalize_tree(tuned, spec, task)
         is_tuned = tuned.tree is not greedy.tree and spec.grow != "keep"
-        return Fitted(finalize_tree(greedy, spec, task)[0] if is_tuned else tree, tree, soft, nu)
+        return Fitted(finalize_tree(greedy, spec, task)[0] if is_tuned else tree, tree, soft)
 
 
-Training = tuple[TrainedTree, TrainedTree, float | None]
-"""The greedy and the finetuned tree, and the baseline's ν."""
+Training = tuple[TrainedTree, TrainedTree]
+"""The greedy and the finetuned tree."""
 
 
 def _train_natively(context: TrainingContext, validation: Samples | None) -> Training:
@@ -133,14 +127,24 @@ def _train_natively(context: TrainingContext, validation: Samples | None) -> Tra
     The callback is called for the first start only, which it may stop.
     """
     spec, samples = context.spec, context.samples
-    seed = context.draw_seed()
-    problems = [native_trees.whole_problem(samples, seed, start) for start in range(spec.n_init)]
-    grown = _of_residuals(spec, samples)
+    problem = native_trees.whole_problem(samples, context.draw_seed())
+    problems = [problem._replace(start=start) for start in range(spec.n_init)]
+    if spec.grow == "cart":
+        found = _fit_cart(context, None)
+        if not spec.finetuning.epochs:
+            return found, found, None
+        problems = [problem._replace(tree=found.tree, keeps_zeros=spec.split == "axis")]
     trees = native_trees.train_trees(
-        spec, grown, problems, tunes=True, on_epoch=context.on_epoch, validation=validation
+        spec,
+        _of_residuals(spec, samples),
+        problems,
+        tunes=True,
+        constraints=context.constraints,
+        on_epoch=context.on_epoch,
+        validation=validation,
     )
     best = trees[0] if context.on_epoch else max(trees, key=lambda tree: tree.score)
-    return best.greedy, best.tuned, None
+    return best.greedy, best.tuned
 
 
 def _of_residuals(spec: Spec, samples: Samples) -> Samples:
@@ -173,28 +177,22 @@ def _best_of_starts(train: Callable[[TrainingContext], Training], context: Train
 
 def finetune_tree(
     context: TrainingContext, greedy: TrainedTree, validation: Rows | None, zeros: Tensor | None = None
-) -> tuple[TrainedTree, float | None]:
-    """A grown tree finetuned, unless its growth was stopped; and the baseline's ν."""
+) -> TrainedTree:
+    """A grown tree finetuned, unless its growth was stopped."""
     spec = context.spec
-    if (spec.split == "axis" and spec.grow in SEARCHED) or (zeros is None and context.holds_zeros):
+    if (spec.split == "axis" and spec.grow == "cart") or (zeros is None and context.holds_zeros):
         zeros = greedy.tree.splits.parameters["weight"] == 0
     if context.on_epoch:
-        return greedy, spec.nu
+        return greedy
     plan, tree = spec.finetuning, greedy.tree
     common: dict[str, Any] = {"generator": context.generator, "on_epoch": context.on_epoch}
-    common |= {"validation": validation, "patience": spec.patience}
-    if spec.algorithm == "non_greedy":
-        if plan.epochs == 0:
-            return greedy, spec.nu
-        result = train_non_greedy(tree, context.samples, plan, spec.nu, **common)
-        return TrainedTree(result.tree, plan.steepness_at(0), result.record), result.nu
-    common |= {"zeros": zeros, "signs": context.signs}
+    common |= {"validation": validation, "patience": spec.patience, "zeros": zeros, "signs": context.signs}
     common |= {"leaf_penalty": spec.leaf_penalty, "row_weight": spec.row_weight}
     best = finetune(tree, context.source, plan, **common)
     best = greedy if best.tree is tree else best  # with the γ that it was grown with
     if zeros is None and context.constraints is not None and context.constraints.chooses:
         best = _thin(context, best, common)
-    return best, None
+    return best
 
 
 def resolve_split_kind(spec: Spec, task: TrainingTask) -> SplitKind:
@@ -264,8 +262,8 @@ class TrainingContext(NamedTuple):
 
 
 def _grown_split(spec: Spec) -> Any:
-    """What grows: a search finds hyperplanes, be they of one feature each."""
-    return "oblique" if spec.grow in SEARCHED else spec.split
+    """What grows: CART and growth of one's own make hyperplanes, be they of one feature each."""
+    return "oblique" if spec.grow == "cart" or callable(spec.grow) else spec.split
 
 
 def _begin(context: TrainingContext, start: Start) -> Tree:
@@ -300,7 +298,8 @@ def _grow_greedily(context: TrainingContext, start: Start) -> TrainedTree:
     if start is None and spec.grows_by_lbfgs and native_trees.supports(spec, samples, context.constraints):
         assert isinstance(samples, Samples)
         problem = native_trees.whole_problem(samples, context.draw_seed())
-        return native_trees.train_trees(spec, samples, [problem], tunes=False, on_epoch=context.on_epoch)[0].greedy
+        common: dict[str, Any] = {"constraints": context.constraints, "on_epoch": context.on_epoch}
+        return native_trees.train_trees(spec, samples, [problem], tunes=False, **common)[0].greedy
     tree = grow(
         _begin(context, start),
         samples,
@@ -326,21 +325,6 @@ def _keep_structure(context: TrainingContext, start: Start) -> TrainedTree:
     return TrainedTree(_begin(context, start), context.spec.finetuning.steepness_at(0))
 
 
-def _grow_baseline(context: TrainingContext, start: Start) -> TrainedTree:
-    spec, plan = context.spec, context.spec.growth
-    tree = grow_baseline(
-        spec.grow,
-        _begin(context, start),
-        context.samples,
-        plan,
-        spec.limits,
-        generator=context.generator,
-        nu=spec.nu,
-        on_epoch=context.on_epoch,
-    )
-    return TrainedTree(tree, plan.steepness_at(0))
-
-
 def _fit_cart(context: TrainingContext, start: Start) -> TrainedTree:
     spec = context.spec
     tree = fit_cart(_of_residuals(spec, context.samples), spec.limits, spec.n_drawn, spec.seed)
@@ -352,8 +336,15 @@ GROWERS: dict[str, Callable[[TrainingContext, Start], TrainedTree]] = {
     "balanced": _grow_complete,
     "keep": _keep_structure,
     "cart": _fit_cart,
-    **dict.fromkeys(SEARCHES, _grow_baseline),
 }
+
+
+def grow_tree(context: TrainingContext, start: Start) -> TrainedTree:
+    """Grow a tree by the spec's method, a key of ``GROWERS`` or a function of one's own."""
+    grow = context.spec.grow
+    if callable(grow):
+        return TrainedTree(grow(context, _begin(context, start)), context.spec.growth.steepness_at(0))
+    return GROWERS[grow](context, start)
 
 
 def _thin(context: TrainingContext, before: TrainedTree, common: dict[str, Any]) -> TrainedTree:
@@ -488,7 +479,9 @@ def fit_forest(
     Validation rows score every tree. ``on_epoch`` is called with the epochs of growth, all trees of a batch at once.
     """
     listener = StoppableCallback(on_epoch)
-    if not _grows_together(spec, task):
+    is_array = isinstance(task.training.X, np.ndarray)
+    is_stumps = spec.grow == "greedy" and spec.split in ("oblique", "axis") and not spec.shifts
+    if not (is_array and (is_stumps or spec.grow == "cart")):
         yield from _one_by_one(spec, task, bags)
         return
     kind = resolve_split_kind(spec, task)
@@ -498,7 +491,10 @@ def fit_forest(
             raise TypeError("trees grow together on an array of rows")
         constraints = spec.constraints.on(task.scaling, device)
         if spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
-            yield from _fit_native_forest(spec, task, bags, samples, validation, listener)
+            yield from _fit_native_forest(spec, task, bags, samples, validation, listener, constraints)
+            return
+        if not is_stumps:
+            yield from _one_by_one(spec, task, bags)
             return
         for some in _batches(bags, len(samples)):
             contexts = [
@@ -525,36 +521,45 @@ def _fit_native_forest(
     samples: Samples,
     validation: Samples | None,
     listener: StoppableCallback,
+    constraints: WeightConstraints | None,
 ) -> Iterator[FittedTree]:
     """Train all trees as one work list; where the listener stops growth at a level, they end above it."""
-    rows, grown = task.training, _of_residuals(spec, samples)
-    problems = [
-        native_trees.TreeProblem(index, relative_weights(bag.weight(rows)[index]).numpy(), bag.seed)
-        for bag in bags
-        for index in [np.flatnonzero(bag.times)]
-    ]
-    trees = native_trees.train_trees(spec, grown, problems, tunes=True, validation=validation)
-    try:
-        for record in native_trees.merge_growth(trees):
-            listener(record)
-    except StopTraining:
-        spec = replace(spec, limits=replace(spec.limits, max_depth=record.level - 1))
-        trees = native_trees.train_trees(spec, grown, problems, tunes=False)
+    rows, threads = task.training, n_threads(spec.n_jobs) if current_store() is None else 1
+    alone = spec if len(bags) == 1 else replace(spec, n_jobs=1)
+    common: dict[str, Any] = {"constraints": constraints, "validation": validation}
 
-    def finalize(number: int) -> FittedTree:
-        tree, bag = trees[number], bags[number]
+    def begin(bag: Bag) -> native_trees.TreeProblem:
+        own = _samples_of(samples, rows, bag)
+        grown, weight = _of_residuals(spec, own), own.weight.numpy()
+        problem = native_trees.TreeProblem(np.flatnonzero(bag.times), weight, bag.seed)
+        if grown is not own:
+            y = np.zeros_like(samples.y.numpy())
+            y[problem.rows] = grown.y.numpy()
+            problem = problem._replace(y=y)
+        if spec.grow == "cart":
+            tree = fit_cart(grown, spec.limits, spec.n_drawn, bag.seed)
+            problem = problem._replace(tree=tree, keeps_zeros=spec.split == "axis")
+        return problem
+
+    def finalize(tree: native_trees.NativeTree, bag: Bag) -> FittedTree:
         own = replace(task, training=replace(rows, weight=bag.weight(rows)))
-        crisp, _ = finalize_tree(tree.tuned, spec if len(bags) == 1 else replace(spec, n_jobs=1), own)
         history = [record for record in tree.records if record.phase == "finetune"]
+        crisp, _ = finalize_tree(tree.tuned, alone, own)
         return FittedTree(crisp, history, get_iteration(tree.tuned.record, history))
 
-    yield from map(finalize, range(len(bags)))
-
-
-def _grows_together(spec: Spec, task: TrainingTask) -> bool:
-    """Whether growth is a training of stumps on an array of rows, which is what makes a batch."""
-    linear = spec.split in ("oblique", "axis")
-    return spec.grow == "greedy" and linear and not spec.shifts and isinstance(task.training.X, np.ndarray)
+    with workers(min(threads, len(bags))) as each_of:
+        problems = list(each_of(begin, bags))
+        if spec.grow == "cart" and not spec.finetuning.epochs:
+            trees = [native_trees.NativeTree.begun(problem, spec) for problem in problems]
+        else:
+            trees = native_trees.train_trees(spec, samples, problems, tunes=True, **common)
+        try:
+            for record in native_trees.merge_growth(trees):
+                listener(record)
+        except StopTraining:
+            spec = replace(spec, limits=replace(spec.limits, max_depth=record.level - 1))
+            trees = native_trees.train_trees(spec, samples, problems, tunes=False, constraints=constraints)
+        yield from each_of(lambda pair: finalize(*pair), zip(trees, bags, strict=True))
 
 
 def _batches(bags: Sequence[Bag], n_rows: int) -> Iterator[Sequence[Bag]]:
@@ -625,7 +630,7 @@ def _completed(
             source=replace(context.samples, n_jobs=each),
             on_epoch=context.on_epoch if context.on_epoch else StoppableCallback(history.append),
         )
-        soft, _ = finetune_tree(own, grown[number], validation)
+        soft = finetune_tree(own, grown[number], validation)
         return number, to_deterministic_tree(soft, own.spec, task), history, get_iteration(soft.record, history)
 
     def finalize(number: int, tree: CrispTree, history: list[EpochRecord], best_iteration: int) -> FittedTree:

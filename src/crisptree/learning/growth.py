@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.baselines.cart import LeafLimits, best_thresholds, round_down
+from crisptree.learning.cart import LeafLimits, best_thresholds, round_down
 from crisptree.learning.history import EpochCallback, StopTraining
 from crisptree.learning.loop import EpochEnd, reporting, train
 from crisptree.learning.options import LBFGS, GrowthLimits, Plan, WeightConstraints, begun, with_drawn_features

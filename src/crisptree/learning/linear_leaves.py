@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -14,7 +14,6 @@ from torch import Tensor
 
 from crisptree import native
 from crisptree.data.raw_rows import Scaling
-from crisptree.data.rows import RawRows
 from crisptree.equations.leaves import (
     LOG_TWO_PI,
     ROOT_SHARE,
@@ -349,24 +348,41 @@ def fit_models(
     structure, scaling, part = tree.structure, tree.statistics.scaling, task.training
     X = np.asarray(part.X[:], dtype=np.float32)
     scaled, leaf = scaling.apply(X, n_jobs), route_rows(tree, X, n_jobs)
-    used: slice | npt.NDArray[np.intp] = slice(None)
-    if of_branches and structure.n_splits:
-        used = np.flatnonzero((tree.weight != 0).any(axis=0))
-    members = Members.of_leaves(leaf, part.weight, structure.n_leaves)
-    models = LeafRows.of(scaled[:, used], part.y, task.target).fit(structure, members, penalties, steps=steps)
-    sums = np.zeros((*models.sums.shape[:2], scaled.shape[1] + 1, models.sums.shape[3]))
-    sums[:, :, :-1][:, :, used], sums[:, :, -1] = models.sums[:, :, :-1], models.sums[:, :, -1]
+    used = np.flatnonzero((tree.weight != 0).any(axis=0)) if of_branches and structure.n_splits else None
+    rows = LeafRows.of(scaled, part.y, task.target)
+    return fit_routed(structure, leaf, rows, part.weight, penalties, used, steps)
+
+
+def fit_routed(
+    structure: TreeStructure,
+    leaf: npt.NDArray[np.int64],
+    rows: LeafRows,
+    weight: Doubles,
+    penalties: Sequence[float],
+    used: npt.NDArray[np.intp] | None,
+    steps: int,
+) -> FittedModels:
+    """Fit models with every penalty to rows whose leaves are known; with weights for ``used`` features, if not None."""
+    members = Members.of_leaves(leaf, weight, structure.n_leaves)
+    if used is None:
+        return rows.fit(structure, members, penalties, steps=steps)
+    columns = np.append(used, rows.x.shape[1] - 1)
+    models = replace(rows, x=rows.x[:, columns]).fit(structure, members, penalties, steps=steps)
+    sums = np.zeros((*models.sums.shape[:2], rows.x.shape[1], models.sums.shape[3]))
+    sums[:, :, columns] = models.sums
     return models._replace(sums=sums)
 
 
-def predict_models(tree: FlatTree, models: FittedModels, X: RawRows, n_jobs: int | None) -> Iterator[Doubles]:
-    """Compute the linear outputs of rows with the models of every penalty.  (n, n_outputs) each"""
-    single = np.asarray(X[:], dtype=np.float32)
-    node = tree.structure.n_splits + route_rows(tree, single, n_jobs)
-    scaled = tree.statistics.scaling.apply(single, n_jobs)
-    x = np.concatenate([scaled, np.ones((len(scaled), 1))], axis=1, dtype=np.float64)
-    for sums in models.sums:
-        yield np.einsum("nq,nqk->nk", x, sums[node])
+def predict_routed(models: FittedModels, structure: TreeStructure, leaf: npt.NDArray[np.int64], x: Doubles) -> Doubles:
+    """Compute the linear outputs of rows, with a constant feature, by the models of every penalty.
+
+    (n,), (n, n_features + 1) → (n_penalties, n, n_outputs)
+    """
+    outputs = np.empty((len(models.sums), len(leaf), models.sums.shape[3]))
+    for number in range(structure.n_leaves):
+        own = np.flatnonzero(leaf == number)
+        outputs[:, own] = x[own] @ models.sums[:, structure.n_splits + number]
+    return outputs
 
 
 def compute_logistic_losses(outputs: Doubles, y: npt.NDArray[np.int64]) -> Doubles:

@@ -35,12 +35,19 @@ from crisptree.tree import Tree
 
 
 class TreeProblem(NamedTuple):
-    """Rows of one tree by their numbers in the samples, their weights, and what its random numbers follow from."""
+    """Rows of one tree by their numbers in the samples, their weights, and what its random numbers follow from.
+
+    ``tree`` is finetuned instead of growing one; with ``keeps_zeros`` weights that are zero stay so. ``y`` are its own
+    numbers, by row of the samples.
+    """
 
     rows: npt.NDArray[np.int64]
     weight: npt.NDArray[np.floating]
     seed: int
     start: int = 0
+    tree: Tree | None = None
+    keeps_zeros: bool = False
+    y: npt.NDArray[np.floating] | None = None
 
 
 class NativeTree(NamedTuple):
@@ -52,13 +59,20 @@ class NativeTree(NamedTuple):
     records: list[EpochRecord]
     weights: list[float]
 
+    @classmethod
+    def begun(cls, problem: TreeProblem, spec: Spec) -> NativeTree:
+        """Make the tree of a problem that begins with one, before any training."""
+        assert problem.tree is not None
+        tree = TrainedTree(problem.tree, spec.growth.steepness_at(0))
+        return cls(tree, tree, math.nan, [], [])
+
 
 def supports(spec: Spec, samples: Any, constraints: WeightConstraints | None) -> bool:
-    """Return True for free hyperplanes on an array of rows, where ``Spec.grows_by_lbfgs``."""
-    if training is None or constraints is not None or not isinstance(samples, Samples):
+    """Return True for an array of rows and hyperplanes that keep all of their features, where L-BFGS trains them."""
+    if training is None or (constraints is not None and constraints.chooses) or not isinstance(samples, Samples):
         return False
     is_array = isinstance(samples.rows, ArrayRows | PickedRows) and samples.native_rows is not None
-    return is_array and type(samples.target) in (Classes, Gaussians) and not spec.growth.shrinks_groups
+    return is_array and type(samples.target) in (Classes, Gaussians)
 
 
 def whole_problem(samples: Samples, seed: int, start: int = 0) -> TreeProblem:
@@ -72,6 +86,7 @@ def train_trees(
     problems: Sequence[TreeProblem],
     *,
     tunes: bool,
+    constraints: WeightConstraints | None = None,
     on_epoch: EpochCallback | None = None,
     validation: Samples | None = None,
 ) -> list[NativeTree]:
@@ -87,6 +102,8 @@ def train_trees(
         The trees.
     tunes : bool
         Whether to finetune the trees; see ``Spec.is_whole_lbfgs``.
+    constraints : WeightConstraints, optional
+        Signs of the weights.
     on_epoch : callable, optional
         Called with the records of the first tree, all of whose training it may stop.
     validation : Samples, optional
@@ -98,22 +115,41 @@ def train_trees(
     index = rows.index.numpy() if isinstance(rows, PickedRows) else None
     reader = _Reader(spec, samples, validation)
     is_classification = type(samples.target) is Classes
-    y = samples.y.numpy() if index is None else _scattered(samples.y.numpy(), index, len(rows.values))
-    options, n_values = _options(spec, tunes=tunes), sum(len(problem.rows) for problem in problems) * samples.n_features
+
+    def place(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        placed = y if index is None else _scattered(y, index, len(rows.values))
+        return placed if is_classification else np.ascontiguousarray(placed, dtype=np.float64)
+
+    y = place(samples.y.numpy())
+    options = _options(spec, constraints, tunes=tunes)
+    n_values = sum(len(problem.rows) for problem in problems) * samples.n_features
     results = training.train_trees(
         rows.values.numpy(),
         y if is_classification else None,
-        None if is_classification else np.ascontiguousarray(y, dtype=np.float64),
+        None if is_classification else y,
         samples.target.n_values,
         [
-            (one.rows if index is None else index[one.rows], one.weight, one.seed, one.start, options)
+            (
+                one.rows if index is None else index[one.rows],
+                *(one.weight, one.seed, one.start, options),
+                None if one.tree is None else (*_arrays_of(one.tree), one.keeps_zeros),
+                None if one.y is None or is_classification else place(one.y),
+            )
             for one in problems
         ],
         None if on_epoch is None else reader.listener(on_epoch),
         validation is not None,
         n_threads(samples.n_jobs) if n_values >= MIN_VALUES_FOR_THREADS else 1,
     )
-    return [reader.tree(result, reader.heard if number == 0 else []) for number, result in enumerate(results)]
+    steepness = spec.growth.steepness_at(0)
+    return [
+        reader.tree(
+            result,
+            reader.heard if number == 0 else [],
+            None if problem.tree is None else TrainedTree(problem.tree, steepness),
+        )
+        for number, (result, problem) in enumerate(zip(results, problems, strict=True))
+    ]
 
 
 def merge_growth(trees: Sequence[NativeTree]) -> list[EpochRecord]:
@@ -142,7 +178,14 @@ def _scattered(y: npt.NDArray[Any], index: npt.NDArray[np.int64], n_rows: int) -
     return whole
 
 
-def _options(spec: Spec, *, tunes: bool) -> Any:
+def _arrays_of(tree: Tree) -> tuple[npt.NDArray[Any], ...]:
+    """Children, weights, biases and leaf tables."""
+    assert isinstance(tree.splits, ObliqueSplits)
+    parts = (*tree.splits.hyperplanes(), tree.leaves)
+    return tree.structure.left, tree.structure.right, *(part.detach().contiguous().numpy() for part in parts)
+
+
+def _options(spec: Spec, constraints: WeightConstraints | None, *, tunes: bool) -> Any:
     assert training is not None
     limits, options = spec.limits, training.TreeOptions()
     options.set_rules(
@@ -155,6 +198,10 @@ def _options(spec: Spec, *, tunes: bool) -> Any:
         TRIES,
         -1 if spec.n_drawn is None else spec.n_drawn,
         LOST if spec.has_linear_leaves else 0.0,
+    )
+    groups, signs = spec.growth.feature_groups, None if constraints is None else constraints.signs
+    options.set_constraints(
+        np.array(groups, dtype=np.int64).reshape(-1, 2) if groups else None, None if signs is None else signs.numpy()
     )
     options.set_growth(*_phase(spec.growth))
     if tunes and spec.finetuning.epochs:
@@ -198,12 +245,12 @@ class _Reader:
         phase, loss = "grow" if is_growth else "finetune", -log_likelihood / weight
         return EpochRecord(phase, level, n_levels, n_splits, number + 1, plan.epochs, steepness, loss, score)
 
-    def tree(self, result: Any, records: list[EpochRecord]) -> NativeTree:
+    def tree(self, result: Any, records: list[EpochRecord], begun: TrainedTree | None = None) -> NativeTree:
         """Make the trees of a result; one that somebody has heard of has records already."""
         stages = result.stages
         records = records or [self.record(stage) for stage in stages]
         weights = [stage[6] for stage in stages]
-        greedy = TrainedTree(self.soft_tree(*result.tree(0)), self.spec.growth.final_steepness)
+        greedy = begun or TrainedTree(self.soft_tree(*result.tree(0)), self.spec.growth.final_steepness)
         last = records[-1] if records else None
         if last is None or last.phase == "grow":
             return NativeTree(greedy, greedy, result.score, records, weights)

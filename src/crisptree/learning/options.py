@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -257,9 +257,6 @@ DEFAULT_LEAF_PENALTY = 30.0
 RATE, FEATURES_AT_FULL_RATE = 0.02, 64
 """What learning_rate="auto" means; see docs/results/defaults.md."""
 
-FREE_GROWTH = ("axis_aligned", "random", "oc1", "co2", "cart")
-"""Ways of growing whose steps, if they take any, do not add up over the weights of a hyperplane."""
-
 
 @dataclass(frozen=True)
 class GrowthLimits:
@@ -302,12 +299,10 @@ class Spec:
         When growth ends.
     split : str or callable
         What a split asks: a key of ``splits.KINDS`` or ``splits.MODULES``, or a factory of modules.
-    grow : str
-        How the structure is found; a key of ``fitting.GROWERS``.
+    grow : str or callable
+        How the structure is found; a key of ``fitting.GROWERS`` or a function of a training context and a tree.
     algorithm : str
-        How the whole tree is trained: a key of ``train.ALGORITHMS``, or "non_greedy".
-    nu : float or None
-        The baselines' bound.
+        How the whole tree is trained: a key of ``train.ALGORITHMS``.
     patience : int or None
         With early stopping, after how many epochs without a better validation score finetuning ends, with the tree of
         the best epoch; None without.
@@ -343,9 +338,8 @@ class Spec:
     finetuning: Plan
     limits: GrowthLimits
     split: str | Factory
-    grow: str
+    grow: str | Callable[..., Any]
     algorithm: str
-    nu: float | None
     patience: int | None
     leaf_prior: float
     image_shape: tuple[int, ...] | None
@@ -376,7 +370,7 @@ class Spec:
         """The spec behind an estimator's parameters, for the rows of a ``TrainingTask``."""
         growth_rate, rate = _rates(parameters, input_norm)
         common = {
-            "algorithm": "em" if parameters["algorithm"] == "non_greedy" else parameters["algorithm"],
+            "algorithm": parameters["algorithm"],
             "decay": parameters["learning_rate_decay"],
             "batch_size": min(parameters["batch_size"], np.iinfo(np.int32).max),
             "rows_per_epoch": parameters.get("pixels_per_epoch"),
@@ -395,8 +389,7 @@ class Spec:
         )
         optimizer = resolve_optimizer(parameters, is_small_table=is_small_table)
         if optimizer == LBFGS:
-            if parameters["grow"] != "co2":  # its bound has steps of its own
-                growth = replace(growth, **LBFGS_PLAN | LBFGS_PHASES["growth"])
+            growth = replace(growth, **LBFGS_PLAN | LBFGS_PHASES["growth"])
             if finetuning.epochs and not has_linear_leaves(parameters):
                 finetuning = replace(finetuning, **LBFGS_PLAN | LBFGS_PHASES["finetuning"])
         return cls(
@@ -406,7 +399,6 @@ class Spec:
             split=parameters["split"],
             grow=parameters["grow"],
             algorithm=parameters["algorithm"],
-            nu=parameters.get("nu"),
             patience=parameters["n_iter_no_change"] if parameters["early_stopping"] else None,
             leaf_prior=parameters["leaf_prior"],
             image_shape=image_shape,
@@ -430,9 +422,10 @@ class Spec:
 
     @property
     def is_whole_lbfgs(self) -> bool:
-        """Whether L-BFGS does all of the training, finetuning too where there is any."""
+        """Whether L-BFGS trains all that is trained: growth, unless CART searches thresholds, and finetuning."""
         is_tuned = self.finetuning.optimizer == LBFGS or self.finetuning.epochs == 0
-        return self.grows_by_lbfgs and is_tuned and self.algorithm == "likelihood" and self.patience is None
+        is_plain = self.algorithm == "likelihood" and self.patience is None
+        return (self.grows_by_lbfgs or self.grow == "cart") and is_tuned and is_plain
 
     @property
     def has_linear_leaves(self) -> bool:
@@ -470,21 +463,14 @@ SAME_NAMES = (
 
 
 def resolve_optimizer(parameters: Mapping[str, Any], *, is_small_table: bool) -> str:
-    """Resolve ``optimizer="auto"``: L-BFGS for small tables and free hyperplanes, else Adam."""
+    """Resolve ``optimizer="auto"``: L-BFGS for hyperplanes on small tables, else Adam."""
     optimizer: str = parameters.get("optimizer", ADAM)
-    shrinks_groups = bool(parameters["l1"] and parameters.get("feature_groups"))
-    if optimizer == LBFGS and shrinks_groups:
-        raise ValueError(
-            "`optimizer` must be 'auto' or 'adam' for l1 on a table with categories, whose features are penalised as "
-            "groups; got 'lbfgs'. Set l1=0."
-        )
     if optimizer != "auto":
         return optimizer
     is_linear = parameters["split"] == "oblique" or (
         parameters["split"] == "axis" and parameters["grow"] not in ("greedy", "balanced")
     )
-    is_plain = not (parameters["spatial_penalty"] or parameters.get("max_shift") or parameters.get("sign_cst"))
-    is_plain &= not shrinks_groups
+    is_plain = not (parameters["spatial_penalty"] or parameters.get("max_shift"))
     is_likelihood = parameters["algorithm"] == "likelihood" and parameters["device"] in ("auto", "cpu")
     return LBFGS if is_small_table and is_linear and is_plain and is_likelihood else ADAM
 
@@ -535,13 +521,12 @@ def _rates(parameters: Mapping[str, Any], input_norm: float) -> tuple[float, flo
 
     Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with ``input_norm``: with
     the number of weights or, for sparse rows, with the sum of absolute values. A split on one
-    feature has one; the baselines' bound brings a scale of its own.
+    feature has one.
     """
     rate = parameters["learning_rate"]
     if rate != "auto":
         return rate, rate
     shared = RATE * min(1.0, FEATURES_AT_FULL_RATE / max(input_norm, 1.0))
     one_feature = parameters["split"] == "axis"
-    growth_is_free = one_feature or parameters["grow"] in FREE_GROWTH
-    tuning_is_free = one_feature or parameters["algorithm"] == "non_greedy"
-    return RATE if growth_is_free else shared, RATE if tuning_is_free else shared
+    trains_stumps = parameters["grow"] in ("greedy", "balanced") and not one_feature
+    return shared if trains_stumps else RATE, RATE if one_feature else shared

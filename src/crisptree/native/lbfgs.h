@@ -7,6 +7,13 @@
 
 namespace crisptree {
 
+// Features that l1 keeps or drops together, and the signs that weights must have.
+struct Constraints {
+  const int64_t* groups = nullptr;  // (n_groups, 2): first feature and the one after the last; others are penalised by themselves
+  int64_t n_groups = 0;
+  const int8_t* signs = nullptr;  // (p,): 1 or −1, 0 where free; null where all are
+};
+
 // Rows that several trees share, and the trees. Tree t has the rows order[begin[t]] … order[end[t] − 1] and the splits
 // t·n_splits … of a common structure; its leaf tables are the columns t·n_values … of `leaves` (n_leaves, n_trees·n_values).
 template <class T>
@@ -28,6 +35,7 @@ struct TreeBatch {
   const bool* zeros;    // weights that stay zero, or null
   double* counts;       // (n_leaves, n_trees·n_statistics)
   int64_t n_statistics;
+  Constraints constraints;
 };
 
 struct Objective {

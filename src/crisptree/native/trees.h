@@ -28,6 +28,15 @@ struct GrowthRules {
   double lost;      // a stump of numbers that gains less than this share of its start's gain is put back to it; 0 for never
 };
 
+// A tree to finetune instead of growing one.
+template <class T>
+struct BegunTree {
+  int64_t n_splits = -1;  // −1 for none
+  const int32_t *left = nullptr, *right = nullptr;
+  const T *weight = nullptr, *bias = nullptr, *leaves = nullptr;
+  bool keeps_zeros = false;  // whether weights that are zero stay so
+};
+
 // A tree to be trained: some rows of an array, row i with the features x[rows[i]], its y and its weight.
 template <class T>
 struct TreeProblem {
@@ -43,6 +52,8 @@ struct TreeProblem {
   uint64_t seed, start;  // random numbers follow from both
   GrowthRules rules;
   TreePhase growth, finetuning;
+  Constraints constraints;
+  BegunTree<T> begun;
 };
 
 // The end of a minimisation. Tables and splits are there while a whole tree is finetuned.

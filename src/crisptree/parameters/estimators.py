@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crisptree.parameters.training import (
-    CART,
-    REGRESSION_BASELINES,
     EstimatorParameters,
     Rule,
     TrainingOptions,
@@ -22,11 +20,11 @@ from crisptree.parameters.training import (
     parameter,
     redeclare,
     rows_or_fraction,
-    split_rule,
     true_or_false,
     whole,
     whole_numbers,
     word_or,
+    word_or_function,
 )
 
 CLASSIFICATION_SCORINGS = ("accuracy", "balanced_accuracy", "neg_brier_score", "neg_log_loss")
@@ -78,7 +76,7 @@ class TreeParameters(EstimatorParameters):
         convolutional network (needs images), or the torch module that ``split(input_shape)`` returns,
         which maps a batch to one number per row. ``input_shape`` is (n_features,), or (channels,
         height, width) for images.""",
-        rule=split_rule("oblique", "axis", "conv"),
+        rule=word_or_function("oblique", "axis", "conv"),
         flag="--split",
     )
     max_depth: int | None = parameter(
@@ -213,7 +211,7 @@ class RowParameters(TreeParameters):
         returns, which maps a batch to one number per row. "auto" compares hyperplanes and, for tables,
         CART's thresholds on held-out rows. ``input_shape`` is (n_features,), or (channels, height,
         width) with ``image_shape``.""",
-        rule=split_rule("auto", "oblique", "axis", "conv"),
+        rule=word_or_function("auto", "oblique", "axis", "conv"),
         flag="--split",
     )
     max_depth: int | str | None = parameter(  # type: ignore[assignment]
@@ -271,7 +269,7 @@ class RowParameters(TreeParameters):
         doc="""Encoding of an X that is not all numbers. "auto" encodes text, categories and missing values by
         a ``TableEncoder`` and leaves rows of finite numbers as they are. A list names numeric columns
         that are categories, by label or index; a ``TableEncoder`` says more, such as columns to drop.
-        None accepts finite numbers only. See docs/tables.md.""",
+        None accepts finite numbers only. See docs/guide/classification.md.""",
         rule=columns_or_encoder(),
         before="auto",
     )
@@ -279,7 +277,7 @@ class RowParameters(TreeParameters):
         default=None,
         kind="dict or None",
         doc="""Sign constraints: columns, by name or index, and 1 or -1. In every split the weight of the
-        column has that sign or is zero. docs/constraints.md says what that implies for the tree.""",
+        column has that sign or is zero. docs/guide/explanations.md says what that implies for the tree.""",
         rule=SIGN_CST,
         before=None,
     )
@@ -306,7 +304,7 @@ class RowParameters(TreeParameters):
         kind='{"auto", "constant", "linear", "branch_linear"}',
         doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression of all
         features ("linear") or of those that the splits of the tree have ("branch_linear"). The weights of
-        linear leaves are sums of parts along the path (docs/linear-leaves.md). They need dense rows of at most
+        linear leaves are sums of parts along the path (docs/guide/regression.md). They need dense rows of at most
         512 features and linear splits. "auto" compares both on held-out rows of small
         tables where other parameters are selected, too; else leaves are constant.""",
         rule=one_of("auto", "constant", "linear", "branch_linear"),
@@ -359,18 +357,9 @@ class ClassifierParameters(RowParameters, LabelParameters):
     )
 
 
-REGRESSION_RULES = {
-    "algorithm": one_of("em", "alternating", "likelihood"),
-    "grow": one_of("greedy", "balanced", CART, *REGRESSION_BASELINES),
-    "nu": Rule(lambda value: value is None, "None; it is a bound on a loss of classes"),
-}
-
-
 @declare_parameters
 class RegressorParameters(RowParameters):
     """Parameters of ``CrispTreeRegressor``."""
-
-    TRAINING_RULES: ClassVar[dict[str, Rule]] = REGRESSION_RULES
 
     scoring: str | None = parameter(
         default=None,
@@ -389,11 +378,9 @@ class PixelParameters(TreeParameters):
 
     AUTO: ClassVar[dict[str, Any]] = {"steepness_step": 0.1, "scale": "feature"}
     TRAINING_RULES: ClassVar[dict[str, Rule]] = {
-        "algorithm": one_of("em", "alternating", "likelihood"),
         "grow": one_of("greedy", "balanced"),
         "optimizer": one_of("auto", "adam"),
         "n_init": Rule(lambda value: value in ("auto", 1), "'auto' or 1 for pixels"),
-        "nu": Rule(lambda value: value is None, "None for pixels"),
         "max_shift": Rule(lambda value: is_whole(value) and value == 0, "0 for pixels, whose windows overlap"),
         **dict.fromkeys(("time_budget", "max_candidates"), Rule(lambda value: value is None, "None for pixels")),
         "round_splits": Rule(lambda value: value is False, "False for pixels"),
@@ -559,7 +546,7 @@ class BaggingParameters(TreeParameters):
         kind='int, float, "sqrt", "log2", "auto" or None',
         doc="""Number of features drawn for each split, or their share. None takes all. "auto" takes all for
         hyperplanes and the square root of their number for CART's thresholds, unless the fit selects
-        otherwise. Split modules and growth other than "greedy" and "axis_aligned" take all.""",
+        otherwise. Split modules and growth other than "greedy" and "cart" take all.""",
         rule=word_or("auto", word_or("sqrt", word_or("log2", SHARE_RULE))),
         flag="--max-features",
     )
@@ -629,7 +616,7 @@ class ForestRegressorParameters(BaggingParameters, RegressorParameters):
         features until its leaves are pure unless ``max_features`` and ``max_depth`` say otherwise.
         "auto" takes it, with sharp hyperplanes, unless another forest is better by more than one
         standard error.""",
-        rule=split_rule("auto", "oblique", "axis", "mixed", "conv"),
+        rule=word_or_function("auto", "oblique", "axis", "mixed", "conv"),
     )
     bootstrap: bool | str = parameter(
         default="auto", kind='bool or "auto"', doc=BOOTSTRAP_DOC, rule=word_or("auto", true_or_false())

@@ -14,6 +14,13 @@ RENAMED = {
 }
 """Names in model files of earlier versions, and what the parameters are called now."""
 
+RENAMED_VALUES = {
+    ("algorithm", "non_greedy"): "likelihood",
+    ("grow", "axis_aligned"): "cart",
+    **{("grow", name): "greedy" for name in ("random", "oc1", "co2")},
+}
+"""Values in model files of earlier versions that have another name now, or are no longer part of the package."""
+
 ELSEWHERE = {
     "bagging_fraction": "max_samples",
     "boosting_type": "boosting has no counterpart: CrispForestClassifier and CrispForestRegressor average trees",

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform
 import numpy as np
 
 from crisptree.parameters.names import RENAMED as RENAMED
+from crisptree.parameters.names import RENAMED_VALUES as RENAMED_VALUES
 from crisptree.parameters.names import describe_unknown
 
 
@@ -109,11 +110,11 @@ def whole_numbers(n_values: tuple[int, ...] | None = None, *, different: bool = 
     return holds
 
 
-def split_rule(*names: str) -> Rule:
-    """Make the rule of ``split``: one of some kinds, or a function that builds modules."""
+def word_or_function(*names: str, function: str = "split(input_shape) that returns a torch.nn.Module") -> Rule:
+    """Make the rule of one of some words, or a function that the last argument describes."""
     return Rule(
         lambda value: callable(value) or (isinstance(value, str) and value in names),
-        ", ".join(map(repr, names)) + " or a function split(input_shape) that returns a torch.nn.Module",
+        ", ".join(map(repr, names)) + f" or a function {function}",
         names,
     )
 
@@ -266,8 +267,6 @@ def _make_init(cls: type[Declared]) -> Callable[..., None]:
     return __init__
 
 
-CART = "cart"
-BASELINES = ("axis_aligned", "random", "oc1", "co2")
 ADAM_OPTIONS = (
     "epochs",
     "finetune_epochs",
@@ -284,9 +283,6 @@ ADAM_OPTIONS = (
     "early_stopping",
 )
 """Options that only Adam has; setting one of them resolves ``optimizer="auto"`` to it."""
-
-REGRESSION_BASELINES = ("axis_aligned", "random", "oc1")
-"""CO2 bounds a loss of classes."""
 
 
 @declare_parameters
@@ -310,13 +306,11 @@ class TrainingOptions(Declared):
 
     algorithm: str = parameter(
         default="likelihood",
-        kind='{"likelihood", "em", "alternating", "non_greedy"}',
+        kind='{"likelihood", "em", "alternating"}',
         doc="""Optimisation scheme of stumps and of the whole tree: gradient ascent of the log-likelihood,
-        expectation- maximisation, or the alternating scheme of the paper's supplement with hard leaf
-        counts. "non_greedy" (Norouzi et al. 2015, classification only) trains the whole tree by an
-        upper bound of its hard loss, with ``nu`` in place of all penalties; its stumps are those of
-        "em".""",
-        rule=one_of("em", "alternating", "likelihood", "non_greedy"),
+        expectation-maximisation, or the alternating scheme of the paper's supplement with hard leaf
+        counts.""",
+        rule=one_of("em", "alternating", "likelihood"),
         flag="--algorithm",
     )
     effort: str = parameter(
@@ -328,13 +322,15 @@ class TrainingOptions(Declared):
         flag="--effort",
         before="default",
     )
-    grow: str = parameter(
+    grow: str | Callable[..., Any] = parameter(
         default="greedy",
-        kind='{"greedy", "balanced", "cart", "axis_aligned", "random", "oc1", "co2"}',
-        doc="""How the structure is found: learned greedily; a random complete tree of ``max_depth``; thresholds by
-        scikit-learn's CART; or a baseline of hyperplanes: CART's splits, the best of random directions, OC1,
-        or CO2 (classification). With ``split="axis"`` CART's splits keep their features in finetuning.""",
-        rule=one_of("greedy", "balanced", CART, *BASELINES),
+        kind='{"greedy", "balanced", "cart"} or callable',
+        doc="""How the structure is found: learned greedily; a random complete tree of ``max_depth``; or thresholds by
+        scikit-learn's CART, which keep their features in finetuning with ``split="axis"``. A function
+        ``grow(context, tree)`` returns a tree of hyperplanes for the rows of a
+        ``learning.fitting.TrainingContext``, from a single leaf or the tree of a warm start; a model file does not
+        hold it. The comparison methods of the paper are such functions (experiments/searches).""",
+        rule=word_or_function("greedy", "balanced", "cart", function="grow(context, tree) that returns a Tree"),
     )
     optimizer: str = parameter(
         default="auto",
@@ -484,13 +480,6 @@ class TrainingOptions(Declared):
         rule=whole(0, remark=" (0 leaves images where they are)"),
         flag="--max-shift",
         before=0,
-    )
-    nu: float | None = parameter(
-        default=None,
-        kind="float or None",
-        doc="""Bound on ‖w‖² of a scaled hyperplane in grow="co2" and algorithm="non_greedy". None selects it:
-        in the former by the gain at each leaf, in the latter on validation rows.""",
-        rule=number(0.0, strict=True, none=True),
     )
     min_samples_split: int | float = parameter(
         default=2,

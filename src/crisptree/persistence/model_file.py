@@ -3,7 +3,7 @@
 The header names sections; arrays are called ``section/name``. A reader rejects an unknown section that is required and
 ignores an optional one, so files can gain sections without a new format number.
 
-The same sections can be written as a JSON document, without a checksum; docs/export/json.md describes them:
+The same sections can be written as a JSON document, without a checksum; docs/guide/export/json.md describes them:
 
     {"format": "crisptree", "version": 1, "sections": {NAME: SECTION, …}}
     SECTION: {"required": bool, "content": {…}, "arrays": {NAME: ARRAY, …}}

@@ -27,6 +27,7 @@ DEFAULT_COPIES = 4
 """Noisy copies of a numeric row."""
 
 Doubles = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
 
 
@@ -75,7 +76,10 @@ def label_by_regressor(teacher: Any, rows: TeacherRows, y: Any, trust: float | N
 def make_copies(
     parameters: Mapping[str, Any], teacher: Any, X: Any, copies: int | str, noise: float, sample_weight: Any
 ) -> TeacherRows:
-    """Make copies of rows with Gaussian noise on every feature; ``parameters`` are those of the tree."""
+    """Make copies of rows with Gaussian noise on every feature; ``parameters`` are those of the tree.
+
+    Columns of whole numbers keep to the values that they have, so that codes of categories and counts stay such.
+    """
     check_single_process("distill")
     refuse_batches(X, "distill")
     X = materialize(X)
@@ -88,7 +92,8 @@ def make_copies(
         sample_weight = check_sample_weight(sample_weight, values)
     rng = np.random.default_rng(draw_seed(parameters["random_state"]))
     spread = values.std(axis=0, dtype=np.float64)
-    rows = [X, *(_like(X, _add_noise(values, noise * spread, rng)) for _ in range(n_copies))]
+    discrete = _find_discrete(values) if n_copies else {}
+    rows = [X, *(_like(X, _add_noise(values, noise * spread, discrete, rng)) for _ in range(n_copies))]
     all_rows = X if n_copies == 0 else _like(X, np.concatenate([values, *map(np.asarray, rows[1:])]))
     weight = None if sample_weight is None else np.tile(sample_weight, len(rows))
     return TeacherRows(rows, all_rows, np.tile(np.arange(len(values)), len(rows)), weight, rng)
@@ -179,9 +184,21 @@ def _check_features(X: Any, teacher: Any, is_table: bool, n_copies: int) -> npt.
     return values
 
 
+def _find_discrete(values: Floats) -> dict[tuple[int, ...], Floats]:
+    """Return the sorted values of every feature that has whole numbers only, by its index."""
+    is_whole = (values == np.round(values)).all(axis=0)
+    return {feature: np.unique(values[:, *feature]) for feature in zip(*np.nonzero(is_whole), strict=True)}
+
+
 @np.errstate(under="ignore")  # what is too small for single precision is 0
-def _add_noise(values: npt.NDArray[np.float32], width: Doubles, rng: np.random.Generator) -> npt.NDArray[np.float32]:
-    return (values + width * rng.normal(size=values.shape)).astype(np.float32)
+def _add_noise(
+    values: Floats, width: Doubles, discrete: Mapping[tuple[int, ...], Floats], rng: np.random.Generator
+) -> Floats:
+    """Add Gaussian noise; discrete features take the nearest of their values."""
+    noisy = (values + width * rng.normal(size=values.shape)).astype(np.float32)
+    for feature, known in discrete.items():
+        noisy[:, *feature] = known[np.searchsorted(known[1:] / 2 + known[:-1] / 2, noisy[:, *feature])]
+    return noisy
 
 
 def _like(X: Any, values: npt.NDArray[np.float32]) -> Any:

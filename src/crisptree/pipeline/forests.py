@@ -400,7 +400,7 @@ def make_cart_family(values: Mapping[str, Any], parameters: Mapping[str, Any]) -
 
     ``parameters`` are those of the estimator, which may limit depth and features.
     """
-    cart = dict(values) | CART_SPLITS | {"grow": "axis_aligned", "finetune_epochs": 0}
+    cart = dict(values) | CART_SPLITS | {"grow": "cart", "finetune_epochs": 0}
     return cart | {name: None if parameters[name] == "auto" else parameters[name] for name in LIMITS_OF_CART}
 
 
@@ -409,9 +409,7 @@ def adapt_to_forest(spec: Spec, max_features: Any, n_features: int) -> Spec:
 
     "auto" draws no features for hyperplanes, which are averaged anyway, and the square root for thresholds.
     """
-    is_cart = spec.grow in ("axis_aligned", "cart")
-    share = ("sqrt" if is_cart else None) if max_features == "auto" else max_features
+    share = ("sqrt" if spec.grow == "cart" else None) if max_features == "auto" else max_features
     roots = {"sqrt": np.sqrt(n_features), "log2": np.log2(n_features)}
     n_drawn = max(1, round(roots[share])) if share in roots else count_share(share, n_features)
-    grow = "cart" if is_cart else spec.grow
-    return replace(spec, grow=grow, n_drawn=None if n_drawn >= n_features else n_drawn, n_init=1)
+    return replace(spec, n_drawn=None if n_drawn >= n_features else n_drawn, n_init=1)

@@ -161,7 +161,7 @@ class ArrayDataset(TrainingDataset):
         if len(data.y) < 2:
             raise ValueError(
                 "a fit that holds rows out must have at least 2 rows; got n_samples = 1. "
-                "Switch early_stopping off, and give nu (for algorithm='non_greedy'), prune and shrinkage a number."
+                "Switch early_stopping off, and give ccp_alpha and shrinkage a number."
             )
         kept, held_out = hold_out(data.target.strata(data.y), fraction, seed, source=data.source)
         source = None if data.source is None else data.source[kept]

@@ -37,7 +37,6 @@ def values(*allowed: Any) -> Rule:
 
 HYPERPLANES = values("auto", "oblique")
 LINEAR = values("auto", "oblique", "axis")
-STEPS = values("em", "alternating", "likelihood")
 CONSTANT = values("auto", "constant")
 MINI_BATCHES = values("auto", "adam")
 ONE_START = values("auto", 1)
@@ -91,25 +90,18 @@ CAPABILITIES = (
         "Only hyperplanes have a weight image to smooth. Take split='oblique'.",
     ),
     Capability(
-        "`grow='axis_aligned'` or `'cart'`",
+        "`grow='cart'`",
         "grow={grow!r}",
-        lambda v: v["grow"] in ("axis_aligned", "cart"),
+        lambda v: v["grow"] == "cart",
         {"split": LINEAR, "max_shift": ZERO},
         "It finds thresholds on rows as they are, and makes hyperplanes of them.",
     ),
     Capability(
-        "`grow='random'`, `'oc1'` or `'co2'`",
+        "`grow` as a function",
         "grow={grow!r}",
-        lambda v: v["grow"] in ("random", "oc1", "co2"),
+        lambda v: callable(v["grow"]),
         {"split": HYPERPLANES, "max_shift": ZERO},
-        "It works on hyperplanes, and takes rows as they are.",
-    ),
-    Capability(
-        "`algorithm='non_greedy'`",
-        "algorithm={algorithm!r}",
-        lambda v: v["algorithm"] == "non_greedy",
-        {"split": HYPERPLANES, "max_shift": ZERO},
-        "It bounds the hard loss of hyperplanes on rows as they are, without a steepness.",
+        "It returns hyperplanes, and takes rows as they are.",
     ),
     Capability(
         "`optimizer='lbfgs'`",
@@ -120,7 +112,6 @@ CAPABILITIES = (
             "algorithm": values("likelihood"),
             "spatial_penalty": ZERO,
             "max_shift": ZERO,
-            "sign_cst": EMPTY,
             "early_stopping": FALSE,
             "device": values("auto", "cpu"),
         },
@@ -130,7 +121,7 @@ CAPABILITIES = (
         "constraints (`sign_cst`, `max_features_per_split`, `interaction_cst`)",
         "`sign_cst`, `max_features_per_split` and `interaction_cst`",
         are_constrained,
-        {"split": HYPERPLANES, "grow": GRADIENT_GROWTH, "algorithm": STEPS},
+        {"split": HYPERPLANES, "grow": GRADIENT_GROWTH},
         "Constraints hold the weights of hyperplanes after every step.",
     ),
     Capability(
@@ -158,7 +149,7 @@ CAPABILITIES = (
         "linear leaves (`leaf_model='linear'`)",
         "leaf_model={leaf_model!r}",
         has_linear_leaves,
-        {"split": LINEAR, "algorithm": STEPS, "max_shift": ZERO},
+        {"split": LINEAR, "max_shift": ZERO},
         "Their models are of the features that hyperplanes see, pixels in their places. Take leaf_model='constant' for "
         "anything else.",
     ),
@@ -191,7 +182,6 @@ CAPABILITIES = (
         {
             "split": HYPERPLANES,
             "grow": GRADIENT_GROWTH,
-            "algorithm": STEPS,
             "leaf_model": CONSTANT,
             "image_shape": NONE,
             "device": values("auto", "cpu"),
@@ -235,7 +225,6 @@ CAPABILITIES = (
         {
             "split": HYPERPLANES,
             "grow": values("greedy"),
-            "algorithm": values("likelihood", "em", "alternating"),
             "optimizer": MINI_BATCHES,
             "n_init": ONE_START,
             "leaf_model": CONSTANT,
@@ -243,7 +232,7 @@ CAPABILITIES = (
             "round_splits": FALSE,
             "warm_start": FALSE,
         },
-        "No process has all rows, by which thresholds, baselines and the models of leaves are found.",
+        "No process has all rows, by which thresholds and the models of leaves are found.",
     ),
     Capability(
         "forests without `eval_set`",
@@ -253,16 +242,8 @@ CAPABILITIES = (
         "Rows that a tree has not drawn score the forest. Give fit an eval_set.",
     ),
     Capability(
-        "forests with `algorithm='non_greedy'`",
-        "algorithm='non_greedy' in a forest",
-        lambda v: v["is_forest"] and v["algorithm"] == "non_greedy",
-        {"nu": Rule(lambda value: value is not None, "a number")},
-        "No rows are held out to select it.",
-    ),
-    Capability(
-        "forests whose splits are not found one by one: split modules, growth other than `'greedy'` and "
-        "CART's, `algorithm='non_greedy'`",
-        "split={split!r}, grow={grow!r} and algorithm={algorithm!r}",
+        "forests whose splits are not found one by one: split modules, growth other than `'greedy'` and `'cart'`",
+        "split={split!r} and grow={grow!r}",
         lambda v: v["is_forest"] and not _draws_features(v),
         {"max_features": ALL_FEATURES},
         "Features are drawn for splits that are found one by one.",
@@ -273,7 +254,7 @@ CAPABILITIES = (
 
 def _draws_features(v: Values) -> bool:
     is_linear = LINEAR.holds(v["split"]) or v["split"] == MIXED
-    return is_linear and v["grow"] in ("greedy", "axis_aligned", "cart") and STEPS.holds(v["algorithm"])
+    return is_linear and v["grow"] in ("greedy", "cart")
 
 
 def check_parameters(declared: Mapping[str, Parameter], parameters: Values, **fit: Any) -> None:
@@ -551,8 +532,7 @@ def check_validation(
 
 def holds_out(parameters: Mapping[str, Any]) -> bool:
     """Return True if a fit needs validation rows."""
-    selects_nu = parameters["algorithm"] == "non_greedy" and parameters["nu"] is None
-    return bool(parameters["finetune_epochs"]) and (bool(parameters["early_stopping"]) or selects_nu)
+    return bool(parameters["finetune_epochs"]) and bool(parameters["early_stopping"])
 
 
 def check_warm_start(
@@ -570,7 +550,6 @@ def check_warm_start(
             )
     if holds_out(parameters) and not has_validation and not is_whole(parameters["random_state"]):
         raise ValueError(
-            "`random_state` must be a whole number for warm_start where rows are held out (early_stopping, or nu=None "
-            f"with algorithm='non_greedy'), so that they are the same again; got {parameters['random_state']!r}. Or "
-            "give fit an eval_set."
+            "`random_state` must be a whole number for warm_start with early_stopping, so that the same rows are held "
+            f"out again; got {parameters['random_state']!r}. Or give fit an eval_set."
         )

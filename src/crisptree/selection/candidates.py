@@ -277,8 +277,7 @@ def try_hyperplanes(search: CandidateSearch) -> Candidates:
         yield from climb(search, "input_noise", NOISE_LADDER)
     if search.is_free("l2"):
         yield from climb(search, "l2", L2_STRENGTHS)
-    has_groups = search.parameters["optimizer"] == "lbfgs" and search.parameters.get("feature_groups")
-    if search.is_free("l1") and not has_groups:
+    if search.is_free("l1"):
         yield search.best_of(is_oblique).values | {"l1": START_L1}
         yield from climb(search, "l1", L1_LADDER)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from scipy.special import softmax
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.finalization import select_strength, shrink, truncate
+from crisptree.inference.finalization import end_tables, select_strength, truncate
 from crisptree.inference.flat_tree import BRANCH_LINEAR, LINEAR_LEAVES, CrispForest, has_linear_leaves
 from crisptree.learning.fitting import Bag, fit_forest, fit_tree
 from crisptree.learning.history import current_store
@@ -21,10 +22,10 @@ from crisptree.learning.linear_leaves import (
     PENALTIES_OF_ONE_LEAF,
     STEPS_TO_SCORE,
     compute_logistic_losses,
-    fit_models,
-    predict_models,
+    fit_routed,
+    predict_routed,
 )
-from crisptree.learning.options import LBFGS, Spec
+from crisptree.learning.options import LBFGS, Plan, Spec
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.selection.candidates import (
     CART_OF_MIXTURES,
@@ -93,145 +94,224 @@ class Evaluator(ABC):
         """Return the values of the selected trial, and those that follow from its trees."""
 
 
+@dataclass(frozen=True, eq=False)
+class FoldTree:
+    """A deterministic tree and the rows of its fold, by the nodes that they pass: what all its truncations share."""
+
+    tree: FlatTree
+    fold: Fold
+
+    @classmethod
+    def list(cls, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> list[FoldTree]:
+        """Pair the trees with their folds."""
+        return [cls(tree, fold) for tree, fold in zip(trees, folds, strict=True)]
+
+    def cap_depth(self, depth: int | None) -> int:
+        """Return the depth of the tree truncated at ``depth``; None leaves it as it is."""
+        deepest = len(self.tree.structure.ways) - 1
+        return deepest if depth is None else min(depth, deepest)
+
+    @cached_property
+    def leaf(self) -> npt.NDArray[np.int64]:
+        """The leaf of every training row."""
+        return route_rows(self.tree, np.asarray(self.fold.problem.training.X[:], dtype=np.float32), 1)
+
+    @cached_property
+    def held_out_leaf(self) -> npt.NDArray[np.int64]:
+        """The leaf of every held-out row."""
+        return route_rows(self.tree, np.asarray(self.fold.held_out.X[:], dtype=np.float32), 1)
+
+    def predict_shrunk(self, leaf_prior: float) -> Callable[[int], Doubles]:
+        """Return a function that predicts the held-out rows by the tree truncated at a depth, its leaves shrunk."""
+        tree, strength = self.tree, TRIAL_SHRINKAGE * self.fold.problem.mean_weight
+        tables = end_tables(tree.target, tree.structure, tree.statistics.node_counts, leaf_prior, strength)
+        return lambda depth: np.asarray(tables[tree.structure.ways[depth][self.held_out_leaf]])
+
+    def fit_models(self, depth: int, penalties: Sequence[float], *, of_branches: bool) -> Iterator[Doubles]:
+        """Fit linear leaves to the truncated tree and return the outputs of the held-out rows, for every penalty."""
+        whole, fold = self.tree.structure, self.fold
+        structure, nodes = whole.truncate(depth)
+        number = np.empty(whole.n_nodes, dtype=np.int64)
+        number[nodes[structure.n_splits :]] = np.arange(structure.n_leaves)
+        ends, used = number[whole.ways[depth]], None
+        if of_branches and structure.n_splits:
+            used = np.flatnonzero((self.tree.weight[nodes[: structure.n_splits]] != 0).any(axis=0))
+        weight, steps = fold.problem.training.weight, STEPS_TO_SCORE
+        models = fit_routed(structure, ends[self.leaf], fold.leaf_rows, weight, penalties, used, steps)
+        return predict_routed(models, structure, ends[self.held_out_leaf], fold.held_out_leaf_rows.x)
+
+
 class TreeEvaluator(Evaluator):
     """One tree per fold, scored after shrinkage or with the best penalty of its linear leaves."""
 
     rounds = TREE_ROUNDS
     is_ensemble = False
 
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        super().__init__(parameters)
+        self.searched: list[tuple[Spec, Sequence[Fold], list[FoldTree]]] = []
+
     def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
         """Train a tree on every fold; one that is not finetuned is truncated at every depth."""
         if values.get("finetune_epochs") != 0:
-            return [self._score_postprocessed(values, self._fit_folds(spec, folds, whole), folds)]
-        trees = self._fit_folds(replace(spec, leaf_penalty=None), folds, whole)
-        deepest = max(tree.structure.depth for tree in trees)
+            return [self._score_depth(values, FoldTree.list(self._fit_folds(spec, folds, whole), folds), None)]
+        grown = replace(spec, leaf_penalty=None)
+        trees = self._search_cart(grown, folds, whole) if spec.grow == "cart" else None
+        trees = trees or FoldTree.list(self._fit_folds(grown, folds, whole), folds)
+        deepest = max(tree.cap_depth(spec.limits.max_depth) for tree in trees)
         if spec.leaf_penalty is not None:
-            return list(self._score_linear_leaves(values, trees, folds, spec, min(deepest, spec.limits.max_depth or 0)))
+            return list(self._score_linear_leaves(values, trees, spec, min(deepest, spec.limits.max_depth or 0)))
+        predictors = [tree.predict_shrunk(self.parameters["leaf_prior"]) for tree in trees]
         depths = [*(depth for depth in DEPTH_LADDER if depth < deepest), deepest]
-        return [
-            self._score_postprocessed(values | {"max_depth": depth}, [truncate(tree, depth) for tree in trees], folds)
-            for depth in depths
-        ]
+        return [self._score_depth(values | {"max_depth": depth}, trees, depth, predictors) for depth in depths]
+
+    def _search_cart(self, spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[FoldTree]:
+        """Fit CART's thresholds to every fold; trees that differ in depth alone are truncations of one."""
+        limits, depth = replace(spec.limits, max_depth=None), spec.limits.max_depth
+        key = replace(spec, limits=limits, has_branch_models=False, growth=Plan(), finetuning=replace(Plan(), epochs=0))
+        if not whole.target.is_regression:
+            key = replace(key, grows_on_residuals=False)
+        for other, its_folds, trees in self.searched:
+            its_depth = other.limits.max_depth
+            is_deep_enough = its_depth is None or (depth is not None and depth <= its_depth)
+            if (
+                its_folds is folds
+                and is_deep_enough
+                and replace(other, limits=replace(other.limits, max_depth=None)) == key
+            ):
+                return trees
+        trees = FoldTree.list(self._fit_folds(spec, folds, whole), folds)
+        self.searched.append((replace(key, limits=spec.limits), folds, trees))
+        return trees
 
     def _fit_folds(self, spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[FlatTree]:
         """Fit one tree per fold.
 
-        Folds that L-BFGS trains are grown side by side, as the trees of a forest are, each on rows of its own; linear
-        leaves and thresholds are fitted several folds at once. Either way the trees are those of single fits.
+        Folds that L-BFGS or CART train are one work list, as the trees of a forest are; linear leaves are fitted
+        several folds at once. Either way the trees are those of single fits.
         """
         masks = [fold.training_mask for fold in folds if fold.training_mask is not None]
-        is_lbfgs = LBFGS in (spec.growth.optimizer, spec.finetuning.optimizer)
-        if is_lbfgs and len(masks) > 1 and spec.grow == "greedy" and not spec.has_linear_leaves:
+        if len(masks) > 1 and spec.is_whole_lbfgs and spec.leaf_penalty is None:
             bags = [Bag(mask, spec.seed) for mask in masks]
             return [_as_flat(fitted.tree) for fitted in fit_forest(spec, whole, bags)]
+        is_lbfgs = LBFGS in (spec.growth.optimizer, spec.finetuning.optimizer)
         n_workers = min(len(folds), n_threads(self.n_jobs)) if is_lbfgs and current_store() is None else 1
         spec = spec if n_workers == 1 else replace(spec, n_jobs=1)
         with workers(n_workers) as each_of:
             return list(each_of(lambda fold: _as_flat(fit_tree(spec, fold.problem).tree), folds))
 
-    def _score_postprocessed(self, values: dict[str, Any], trees: Sequence[FlatTree], folds: Sequence[Fold]) -> Trial:
-        """Score trees about as the fit would leave them, with shrunk leaves."""
-        if not trees[0].is_linear:
-            prior = self.parameters["leaf_prior"]
-            units = [fold.problem.mean_weight for fold in folds]
-            trees = [shrink(tree, TRIAL_SHRINKAGE * unit, prior) for tree, unit in zip(trees, units, strict=True)]
-        scored = [score_tree(tree, fold, self.n_jobs, self.scoring) for tree, fold in zip(trees, folds, strict=True)]
-        return self._make_trial(values, scored, trees, folds)
+    def _score_depth(
+        self,
+        values: dict[str, Any],
+        trees: Sequence[FoldTree],
+        depth: int | None,
+        predictors: Sequence[Callable[[int], Doubles]] = (),
+    ) -> Trial:
+        """Score trees, truncated at a depth, about as the fit would leave them, with shrunk leaves."""
+        if trees[0].tree.is_linear:
+            scored = [score_tree(one.tree, one.fold, self.n_jobs, self.scoring) for one in trees]
+            return self._make_trial(values, scored, trees, depth)
+        predictors = predictors or [tree.predict_shrunk(self.parameters["leaf_prior"]) for tree in trees]
+        scored = [
+            score_values(predict(one.cap_depth(depth)), one.fold, self.scoring)
+            for one, predict in zip(trees, predictors, strict=True)
+        ]
+        return self._make_trial(values, scored, trees, depth)
 
     def _score_linear_leaves(
-        self, values: dict[str, Any], trees: Sequence[FlatTree], folds: Sequence[Fold], spec: Spec, deepest: int
+        self, values: dict[str, Any], trees: Sequence[FoldTree], spec: Spec, deepest: int
     ) -> Iterator[Trial]:
         """Score trees of several depths with linear leaves until deeper ones are no better.
 
         Where no penalty is set, it is the best one for all folds. For classes, whose models take many steps, only
         penalties beside that of the depth before are tried.
         """
-        target, trials = folds[0].problem.target, list[Trial]()
+        target, trials = trees[0].tree.target, list[Trial]()
         # One leaf has no thresholds: hyperplanes of depth 0 are tried.
         lowest = 1 if spec.grow == "cart" else 0
         for depth in [depth for depth in LINEAR_LEAF_DEPTHS if lowest <= depth <= deepest]:
-            penalties = self._list_penalties(folds, depth)
+            penalties = self._list_penalties(trees, depth)
             if not is_auto(self.parameters, "leaf_l2"):
                 penalties = [spec.leaf_penalty or 0.0]
             elif trials and trials[-1].values["max_depth"] and not target.is_regression:
                 place = penalties.index(trials[-1].values["leaf_l2"])
                 penalties = penalties[max(0, place - 1) : place + 2]
-            some = [truncate(tree, depth) for tree in trees]
-            scored = self._score_penalties(some, folds, penalties, of_branches=spec.has_branch_models)
-            tried = [
-                self._make_trial(values | {"max_depth": depth, "leaf_l2": penalty}, rows, some, folds)
-                for penalty, rows in zip(penalties, scored, strict=True)
-            ]
+            own = values | {"max_depth": depth}
+            tried = self._try_penalties(own, trees, depth, penalties, of_branches=spec.has_branch_models)
             trials.append(select_penalty(tried))
             yield trials[-1]
             if not target.is_regression and is_past_best(trials):
                 return
 
-    def _score_penalties(
-        self, trees: Sequence[FlatTree], folds: Sequence[Fold], penalties: Sequence[float], *, of_branches: bool
-    ) -> list[tuple[RowScores, ...]]:
+    def _try_penalties(
+        self,
+        values: dict[str, Any],
+        trees: Sequence[FoldTree],
+        depth: int | None,
+        penalties: Sequence[float],
+        *,
+        of_branches: bool,
+    ) -> list[Trial]:
         """Score linear leaves with every penalty on every fold."""
         descending = penalties[::-1]  # the models of large ones are nearest to the start
 
-        def score_fold(pair: tuple[FlatTree, Fold]) -> list[RowScores]:
-            tree, fold = pair
-            models = fit_models(tree, fold.problem, descending, 1, of_branches=of_branches, steps=STEPS_TO_SCORE)
-            outputs = predict_models(tree, models, fold.held_out.X, 1)
-            return [score_outputs(one, fold, self.scoring) for one in outputs]
+        def score_fold(one: FoldTree) -> list[RowScores]:
+            outputs = one.fit_models(one.cap_depth(depth), descending, of_branches=of_branches)
+            return [score_outputs(each, one.fold, self.scoring) for each in outputs]
 
-        with workers(min(len(folds), n_threads(self.n_jobs)) if current_store() is None else 1) as each_of:
-            by_fold = list(each_of(score_fold, zip(trees, folds, strict=True)))
-        return list(zip(*by_fold, strict=True))[::-1]
+        with workers(min(len(trees), n_threads(self.n_jobs)) if current_store() is None else 1) as each_of:
+            by_fold = list(each_of(score_fold, trees))
+        return [
+            self._make_trial(values | {"leaf_l2": penalty}, rows, trees, depth)
+            for penalty, rows in zip(penalties, list(zip(*by_fold, strict=True))[::-1], strict=True)
+        ]
 
     def select(self, search: CandidateSearch) -> dict[str, Any]:
         """Select the trial of the lowest log loss among those that cannot be told from the most accurate one."""
         selected = select_close(search.trials)
-        values, folds = dict(selected.values), search.rescale_folds(selected.values)
+        values, depth = dict(selected.values), selected.values["max_depth"]
+        trees = FoldTree.list(selected.trees, search.rescale_folds(selected.values))
         is_linear = has_linear_leaves({**self.parameters, **values})
         if is_auto(self.parameters, "shrinkage"):
             # Linear leaves are shrunk by their penalty.
-            values["shrinkage"] = 0.0 if is_linear else self._find_shrinkage(selected.trees, folds)
+            values["shrinkage"] = 0.0 if is_linear else self._find_shrinkage(trees, depth)
         if is_linear and is_auto(self.parameters, "leaf_l2") and "leaf_l2" not in values:
-            values["leaf_l2"] = self._find_leaf_penalty(selected, folds)
+            penalties = self._list_penalties(trees, max(tree.cap_depth(depth) for tree in trees))
+            is_of_branches = {**self.parameters, **values}["leaf_model"] == BRANCH_LINEAR
+            tried = self._try_penalties(values, trees, depth, penalties, of_branches=is_of_branches)
+            values["leaf_l2"] = float(select_penalty(tried).values["leaf_l2"])
         return values
 
     def _make_trial(
-        self, values: dict[str, Any], scored: Sequence[RowScores], trees: Sequence[FlatTree], folds: Sequence[Fold]
+        self, values: dict[str, Any], scored: Sequence[RowScores], trees: Sequence[FoldTree], depth: int | None
     ) -> Trial:
-        """Make a trial of the scores of trees on held-out rows."""
+        """Make a trial of the scores of truncated trees on held-out rows."""
         scores, losses = join_folds(scored)
         leaf_model = values.get("leaf_model", self.parameters["leaf_model"])
-        weights = float(np.mean([count_weights(tree, leaf_model) for tree in trees]))
-        leaves = sum(tree.structure.n_leaves for tree in trees) / len(trees)
-        return Trial(values, scores, join_weights(folds, self.scoring), weights, leaves, losses, tuple(trees))
+        depths = [one.tree.structure.node_depths[: one.tree.structure.n_splits] for one in trees]
+        sizes = [int((own < one.cap_depth(depth)).sum()) + 1 for one, own in zip(trees, depths, strict=True)]
+        weights = float(np.mean([count_weights(one.tree, leaf_model, one.cap_depth(depth)) for one in trees]))
+        row_weights = join_weights([one.fold for one in trees], self.scoring)
+        grown = tuple(one.tree for one in trees)
+        return Trial(values, scores, row_weights, weights, sum(sizes) / len(sizes), losses, grown)
 
-    def _find_leaf_penalty(self, trial: Trial, folds: Sequence[Fold]) -> float:
-        """Return the penalty that is best for the trees of a trial that was trained with another one."""
-        is_of_branches = {**self.parameters, **trial.values}["leaf_model"] == BRANCH_LINEAR
-        penalties = self._list_penalties(folds, max(tree.structure.depth for tree in trial.trees))
-        scored = self._score_penalties(trial.trees, folds, penalties, of_branches=is_of_branches)
-        tried = [
-            self._make_trial({"leaf_l2": penalty}, rows, trial.trees, folds)
-            for penalty, rows in zip(penalties, scored, strict=True)
-        ]
-        return float(select_penalty(tried).values["leaf_l2"])
-
-    def _list_penalties(self, folds: Sequence[Fold], depth: int) -> list[float]:
+    def _list_penalties(self, trees: Sequence[FoldTree], depth: int) -> list[float]:
         """Return the penalties that are compared, in the unit of the weights."""
         grid = PENALTIES if depth else PENALTIES_OF_ONE_LEAF
-        unit = float(np.mean([fold.problem.mean_weight for fold in folds]))
-        return [unit * penalty for penalty in grid[folds[0].problem.target.name]]
+        unit = float(np.mean([one.fold.problem.mean_weight for one in trees]))
+        return [unit * penalty for penalty in grid[trees[0].tree.target.name]]
 
-    def _find_shrinkage(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> float:
-        """Return the median over the folds of the shrinkage that is best for each tree."""
+    def _find_shrinkage(self, trees: Sequence[FoldTree], depth: int | None) -> float:
+        """Return the median over the folds of the shrinkage that is best for each truncated tree."""
         strengths = [
             select_strength(
-                [(tree, (fold.held_out.X, fold.held_out.y, fold.held_out.weight))],
+                [(truncate(one.tree, one.cap_depth(depth)), (rows.X, rows.y, rows.weight))],
                 leaf_prior=self.parameters["leaf_prior"],
-                unit=fold.problem.mean_weight,
+                unit=one.fold.problem.mean_weight,
                 n_jobs=self.n_jobs,
             )
-            for tree, fold in zip(trees, folds, strict=True)
+            for one in trees
+            for rows in [one.fold.held_out]
         ]
         return float(np.median(strengths))
 
@@ -253,18 +333,20 @@ def select_penalty(trials: Sequence[Trial]) -> Trial:
     return [trial for trial in trials if best.score - trial.score <= MAX_ERRORS * best.error_against(trial)][-1]
 
 
-def count_weights(tree: FlatTree, leaf_model: str) -> int:
-    """Count the non-zero weights of a tree, those of the linear leaves that it has or is about to get included."""
-    n_splits = int(np.count_nonzero(tree.weight))
+def count_weights(tree: FlatTree, leaf_model: str, depth: int | None = None) -> int:
+    """Count the non-zero weights of a truncated tree, those of the linear leaves that it is about to get included."""
+    is_split = slice(None) if depth is None else tree.structure.node_depths[: tree.structure.n_splits] < depth
+    weight = tree.weight[is_split]
+    n_splits = int(np.count_nonzero(weight))
     if tree.linear_weight is not None:
         return n_splits + int(np.count_nonzero(tree.linear_weight[tree.structure.n_splits :]))
     if leaf_model not in LINEAR_LEAVES:
         return n_splits
     n_outputs = tree.n_values // 2 if tree.target.is_regression else tree.n_values
     n_features = tree.n_features
-    if leaf_model == BRANCH_LINEAR and tree.structure.n_splits:
-        n_features = int((tree.weight != 0).any(axis=0).sum())
-    return n_splits + tree.structure.n_leaves * n_features * n_outputs
+    if leaf_model == BRANCH_LINEAR and len(weight):
+        n_features = int((weight != 0).any(axis=0).sum())
+    return n_splits + (len(weight) + 1) * n_features * n_outputs
 
 
 def _as_flat(tree: CrispTree) -> FlatTree:

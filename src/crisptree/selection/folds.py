@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from crisptree.data.raw_rows import Scaling
+from crisptree.learning.linear_leaves import LeafRows
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.targets.base import add_copies, find_originals, hold_out
 
@@ -57,6 +58,20 @@ class Fold:
     held_out: RowSet
     training_mask: npt.NDArray[np.int32] | None = None
     """How often each row of the whole table is one to train on, in a cross-validation."""
+
+    @cached_property
+    def leaf_rows(self) -> LeafRows:
+        """Scaled training rows as linear leaves take them."""
+        return self._scale(self.problem.training)
+
+    @cached_property
+    def held_out_leaf_rows(self) -> LeafRows:
+        """The same of the held-out rows."""
+        return self._scale(self.held_out)
+
+    def _scale(self, rows: RowSet) -> LeafRows:
+        scaled = self.problem.scaling.apply(np.asarray(rows.X[:], dtype=np.float32), 1)
+        return LeafRows.of(scaled, rows.y, self.problem.target)
 
     def rescale(self, scaling: Scaling) -> Fold:
         """Return the same rows on another scale."""

@@ -62,7 +62,7 @@ def is_leaf_penalty_unresolved(parameters: Mapping[str, Any]) -> bool:
 
 def has_candidates(parameters: Mapping[str, Any]) -> bool:
     """Return True if there are candidates for this kind of tree: greedy growth of hyperplanes or thresholds."""
-    if parameters["grow"] != "greedy" or parameters["algorithm"] == "non_greedy" or callable(parameters["split"]):
+    if parameters["grow"] != "greedy" or callable(parameters["split"]):
         return False
     return bool(parameters["split"] != "conv" and parameters["max_depth"] != 0)
 
@@ -105,7 +105,7 @@ def apply_selected(
     values = dict(parameters)
     fallbacks = dict(FALLBACKS)
     has_closed_form_noise = parameters["split"] in ("auto", "oblique", "axis")
-    is_annealed = parameters["grow"] in ("greedy", "balanced") and parameters["algorithm"] != "non_greedy"
+    is_annealed = parameters["grow"] in ("greedy", "balanced")
     if not (has_closed_form_noise and is_annealed):
         fallbacks["input_noise"] = 0.0
     values["scale"] = resolve_scale(parameters, image_shape, is_sparse=is_sparse)

@@ -151,6 +151,7 @@ class CandidateSearch:
         how = {"is_ensemble": evaluator.is_ensemble, "is_thorough": self.is_thorough}
         self.folds = make_folds(problem, seed, source, max_rows=max_rows, **how)
         self.rescaled: dict[str | None, list[Fold]] = {}
+        self.tasks: dict[str | None, TrainingTask] = {}
         self.trials: list[Trial] = []
         self.n_candidates, self.started = 0, monotonic()
 
@@ -189,7 +190,10 @@ class CandidateSearch:
             self.n_candidates += 1
             folds = self.rescale_folds(values)
             spec = self.make_spec(values, folds[0].problem)
-            whole = replace_scaling(self.problem, folds[0].problem.scaling)
+            scale = values.get("scale", self.scale)
+            if scale not in self.tasks:
+                self.tasks[scale] = replace_scaling(self.problem, folds[0].problem.scaling)
+            whole = self.tasks[scale]  # which keeps its scaled rows
             for trial in self.evaluator.evaluate(values, spec, folds, whole):
                 self.add(trial)
 

@@ -52,9 +52,6 @@ PROBABILITY_TOLERANCE = 1e-3
 
 REMEDY = "For numbers use CrispTreeRegressor; of classes make text first, for example with y.astype(str)."
 
-HARD_LABELS_ONLY = {"grow": ("axis_aligned", "random", "oc1", "co2"), "algorithm": ("non_greedy",)}
-"""What counts rows by class, and cannot be trained on probabilities."""
-
 
 @dataclass(frozen=True)
 class Classes(Target):
@@ -521,12 +518,11 @@ def check_soft_parameters(parameters: Mapping[str, Any]) -> None:
             f"`class_weight` must be None where y are probabilities; got {parameters['class_weight']!r}. Weigh rows by "
             "sample_weight, or give one label per row, such as y.argmax(axis=1)."
         )
-    for name, values in HARD_LABELS_ONLY.items():
-        if parameters[name] in values:
-            raise ValueError(
-                f"y must be one label per row for {name}={parameters[name]!r}, which counts rows by class; "
-                "got probabilities. Give y.argmax(axis=1), or train by 'em' or 'likelihood'."
-            )
+    if parameters["grow"] == "cart":
+        raise ValueError(
+            "y must be one label per row for grow='cart', which counts rows by class; got probabilities. Give "
+            "y.argmax(axis=1), or take grow='greedy'."
+        )
 
 
 def check_probabilities(y: npt.NDArray[Any], name: str = "y") -> Doubles:

@@ -290,11 +290,10 @@ class LbfgsEngine:
 
     @staticmethod
     def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
-        """Return True for a plan with L-BFGS, dense rows on the CPU and hyperplanes whose signs are free."""
+        """Return True for a plan with L-BFGS, dense rows on the CPU and hyperplanes."""
         is_known = isinstance(state.splits, ObliqueSplits) and type(samples.target) in (Classes, Gaussians)
-        is_free = state.signs is None and state.models is None and not plan.shrinks_groups
         is_dense = samples.native_rows is not None and isinstance(samples.rows, ArrayRows | PickedRows)
-        return plan.optimizer == LBFGS and is_known and is_free and is_dense
+        return plan.optimizer == LBFGS and is_known and state.models is None and is_dense
 
     def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         self.state, self.samples, self.plan = state, samples, plan
@@ -344,6 +343,8 @@ class LbfgsEngine:
             TRAINING_LEAF_PRIOR,
             plan.max_iterations,
             plan.tolerance,
+            np.array(plan.feature_groups, dtype=np.int64).reshape(-1, 2) if plan.shrinks_groups else None,
+            None if state.signs is None else state.signs.numpy(),
             n_threads(samples.n_jobs) if is_large else 1,
         )
         state.leaves = leaves
