@@ -132,7 +132,7 @@ def _train_natively(context: TrainingContext, validation: Samples | None) -> Tra
     if spec.grow == "cart":
         found = _fit_cart(context, None)
         if not spec.finetuning.epochs:
-            return found, found, None
+            return found, found
         problems = [problem._replace(tree=found.tree, keeps_zeros=spec.split == "axis")]
     trees = native_trees.train_trees(
         spec,
