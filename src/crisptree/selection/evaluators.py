@@ -114,12 +114,12 @@ class FoldTree:
     @cached_property
     def leaf(self) -> npt.NDArray[np.int64]:
         """The leaf of every training row."""
-        return route_rows(self.tree, np.asarray(self.fold.problem.training.X[:], dtype=np.float32), 1)
+        return route_rows(self.tree, self.fold.problem.training.X, 1)
 
     @cached_property
     def held_out_leaf(self) -> npt.NDArray[np.int64]:
         """The leaf of every held-out row."""
-        return route_rows(self.tree, np.asarray(self.fold.held_out.X[:], dtype=np.float32), 1)
+        return route_rows(self.tree, self.fold.held_out.X, 1)
 
     def predict_shrunk(self, leaf_prior: float) -> Callable[[int], Doubles]:
         """Return a function that predicts the held-out rows by the tree truncated at a depth, its leaves shrunk."""
