@@ -127,8 +127,11 @@ class FoldTree:
         tables = end_tables(tree.target, tree.structure, tree.statistics.node_counts, leaf_prior, strength)
         return lambda depth: np.asarray(tables[tree.structure.ways[depth][self.held_out_leaf]])
 
-    def fit_models(self, depth: int, penalties: Sequence[float], *, of_branches: bool) -> Iterator[Doubles]:
-        """Fit linear leaves to the truncated tree and return the outputs of the held-out rows, for every penalty."""
+    def fit_models(self, depth: int, penalties: Sequence[float], *, of_branches: bool) -> Doubles:
+        """Fit linear leaves to the truncated tree and return the outputs of the held-out rows, for every penalty.
+
+        (n_penalties, n, n_outputs)
+        """
         whole, fold = self.tree.structure, self.fold
         structure, nodes = whole.truncate(depth)
         number = np.empty(whole.n_nodes, dtype=np.int64)
