@@ -1,9 +1,9 @@
 """
-A tree in the plane
-===================
+Leaves of oblique splits in the plane
+=====================================
 
-The paper's figure 1: oblique splits cut the plane into leaves. While the tree is trained each split is
-soft, and p(y|x) is a smooth surface; the tree that predicts is the same one with hard turns.
+The paper's figure 1: oblique splits cut the plane into leaves. While the tree trains, each split is soft
+and p(y|x) is a smooth surface; the tree that predicts has the same splits, but deterministic ones.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ from crisptree import CrispTreeClassifier, TrainingOptions
 from crisptree.plots import class_colors, plot_regions, plot_tree
 
 # %%
-# The fourteen points of the figure, each with twenty more around it. Three splits are enough to part the classes; the
+# The fourteen points of the figure, each with twenty more around it. Three splits separate the classes; the
 # figure's authors drew four.
 centers = np.array(
     [
@@ -51,7 +51,7 @@ print(f"{model.get_n_leaves()} leaves, {100 * model.score(X, y):.1f} % of the po
 
 # %%
 # On the left the cells, with each split's line inside its own cell and its normal β, which points to where a point goes
-# right; on the right the soft surface of the same tree.
+# right; on the right p(y|x) of the probabilistic tree.
 figure = plt.figure(figsize=(9.5, 4.2), layout="constrained")
 cells = plot_regions(model, X, y, figure.add_subplot(1, 2, 1), hyperplanes=True, feature_names=["x1", "x2"])
 cells.set_title("splits 0, 1, … with their normals β, and leaves A, B, …", fontsize=9)

@@ -1,10 +1,9 @@
 """
-Weights that can be looked at
-=============================
+Smooth weight images
+====================
 
-Neighbouring pixels mostly say the same, so that training may share out their weights as it likes,
-and weight images look like noise. ``spatial_penalty`` adds the squared differences between neighbours to
-the loss: the images become smooth.
+Neighbouring pixels are correlated, so training may distribute their weights arbitrarily, and weight images
+look like noise. ``spatial_penalty`` adds the squared differences between neighbouring weights to the loss.
 """
 
 import matplotlib.pyplot as plt
