@@ -239,7 +239,7 @@ def plot(
     max_depth: Annotated[int | None, option(min=0, help="Draw only so many levels.", panel=OUTPUT)] = None,
     max_width: Annotated[
         float | None,
-        option(min=1, help="Inches; of a wider tree small subtrees are collapsed. 16 by default.", panel=OUTPUT),
+        option(min=1, help="Inches (16 by default); small subtrees are collapsed.", panel=OUTPUT),
     ] = None,
     dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.", rich_help_panel=OUTPUT)] = 150,
     data: Annotated[Path | None, option("--data", help=f"The table for --kind {', '.join(KINDS_WITH_ROWS)}.")] = None,
