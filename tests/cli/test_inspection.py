@@ -18,7 +18,7 @@ def test_a_tree_is_drawn_in_every_format(shop, tmp_path, ending, magic):
     done("plot", shop.model, "-o", tmp_path / f"a tree.{ending}", "--max-depth", "1")
     drawn = (tmp_path / f"a tree.{ending}").read_bytes()
     assert drawn.startswith(magic)
-    assert (b'addEventListener("wheel"' in drawn) == (ending == "svg")
+    assert (b'addEventListener("dblclick"' in drawn) == (ending == "svg")
 
 
 def test_weights_confusion_and_regions_are_drawn(shop, tmp_path):
