@@ -630,11 +630,8 @@ ARGUMENTS: dict[str, Rule | None] = {
     "coverage": Rule(
         lambda value: number(0.0, strict=True).holds(value) and value < 1, "a number between 0 and 1, neither of them"
     ),
-    "max_terms": whole(1, none=True),
-    "tolerance": number(0.0, high=1.0, none=True),
     "points": number(0.0),
     "copies": word_or("auto", whole(0)),
-    "memory": number(0.0),
     "resume": true_or_false(),
     "noise": number(0.0),
     "labels": one_of("hard", "sample", "soft"),
