@@ -119,7 +119,7 @@ ANSWERS = (
 """Methods that take rows or images alone."""
 
 
-EXPORTS = ("text", "dot", "html", "c", "js", "sql", "json", "sklearn_tree")
+EXPORTS = ("text", "dot", "c", "js", "sql", "json", "sklearn_tree")
 
 
 def use(model: Any, data: Data) -> None:

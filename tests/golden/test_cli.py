@@ -81,7 +81,6 @@ STRUCTURES: dict[str, tuple[str, ...]] = {
     "fit batches": (
         *("fit", "table.csv", "-t", "buys", "-o", "b.crisp", *QUICK, "--algorithm", "likelihood", "--stream", "--json"),
     ),
-    "compare": ("compare", "table.csv", "-t", "buys", *QUICK[:-2], "--json"),
     "segment fit": (
         *("segment", "fit", "images", "labels", "-o", "s.crisp", "--window", "3", "--depth", "1"),
         *("--epochs", "1", "--finetune-epochs", "1", "--json"),

@@ -301,7 +301,7 @@ def use_the_rest(folder: Path) -> None:
     program: str = export.c(model)
     document: str = export.json(model)
     statement: str = export.sql(model, table="rows")
-    assert all([text, program, document, statement, export.dot(model), export.html(model), export.js(model)])
+    assert all([text, program, document, statement, export.dot(model), export.js(model)])
     assert str(export.check(model, X, to="json"))
     assert len(cross_val_score(quick_tree(), X, y, cv=2)) == 2
 

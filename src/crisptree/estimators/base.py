@@ -16,7 +16,6 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.data.batches import as_batches
@@ -444,15 +443,6 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         """Return the nodes that every row visits: a sparse (n, n_nodes) indicator, splits first, then leaves."""
         leaves = self.leaf_indices(X)
         return visited_nodes(self.tree_.structure, leaves)
-
-    def _html_repr(self) -> str:
-        """Render the upper levels of the fitted tree for a notebook, with scikit-learn's diagram folded below."""
-        diagram = str(estimator_html_repr(self))
-        if not self.__sklearn_is_fitted__():
-            return diagram
-        from crisptree.export import html
-
-        return f"{html(self)}<details><summary>Parameters</summary>{diagram}</details>"
 
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:

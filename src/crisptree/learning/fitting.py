@@ -178,7 +178,7 @@ def finetune_tree(context: TrainingContext, greedy: TrainedTree, validation: Row
     common |= {"leaf_penalty": spec.leaf_penalty, "row_weight": spec.row_weight}
     best = finetune(tree, context.source, plan, **common)
     best = greedy if best.tree is tree else best  # with the γ that it was grown with
-    if context.constraints is not None and context.constraints.chooses:
+    if zeros is None and context.constraints is not None and context.constraints.chooses:
         best = _thin(context, best, common)
     return best
 
