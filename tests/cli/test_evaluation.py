@@ -211,12 +211,6 @@ def test_a_gap_within_two_standard_errors_is_not_noted():
     assert diagnose({"training": {"rows": 10, "hard": 1.0, "majority": 0.5}}, "no") == []
 
 
-@pytest.fixture(autouse=True)
-def _short_times(monkeypatch):
-    monkeypatch.setattr("crisptree.cli.evaluation.ROWS_TIMED", 10)
-    monkeypatch.setattr("crisptree.cli.evaluation.TIMING_REPEATS", 1)
-
-
 @pytest.mark.parametrize("target", ["label", "value"])
 def test_scores_of_the_probabilistic_tree_are_not_shown_for_thresholds_that_were_only_searched(tmp_path, target):
     rows = [f"{row % 20},{row % 7},{'uv'[row % 20 > 9]},{0.5 + row % 3}" for row in range(80)]

@@ -228,8 +228,7 @@ def use_forests() -> None:
     assert (forest.best_params_, forest.cv_results_, forest.image_shape_, forest.n_features_in_) == ({}, [], None, 2)
     assert forest.feature_names_in_.tolist() == ["a", "b"]
     assert len(forest.history_) > 0
-    assert len(forest.predict(frame)) == len(forest.predict_proba(frame)) == len(forest.margins(frame, y))
-    assert len(forest.proximity(frame, frame[:3])[0]) == 3
+    assert len(forest.predict(frame)) == len(forest.predict_proba(frame))
     assert forest.tree(0).get_depth() == 1
     assert forest.to_tree(frame, max_depth=1, copies=0).get_depth() == 1
     table = {"age": [41, None, 12, 30] * 4, "plan": ["basic", "gold", "basic", "gold"] * 4}

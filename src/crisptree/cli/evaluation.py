@@ -55,9 +55,6 @@ SCORE_COLUMNS = {
 
 SOFT_LEGEND = " · soft: all leaves, for comparison"
 
-ROWS_TIMED, VALUES_TIMED = 10_000, 2**24
-"""Prediction is timed on so many rows, the held-out ones repeated: with a few rows only the call would be timed."""
-
 
 def draw_held_out(
     y: npt.NDArray[Any], fraction: float, seed: int, *, is_regression: bool = False

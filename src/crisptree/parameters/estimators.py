@@ -525,12 +525,11 @@ SHARE_RULE = Rule(
 class BaggingParameters(TreeParameters):
     """Parameters of forests."""
 
-    n_estimators: int | str = parameter(
+    n_estimators: int = parameter(
         default=25,
-        kind='int or "auto"',
-        doc="""Number of trees. "auto" adds ten at a time, up to a hundred, until the out-of-bag score gains no
-        more than its standard error; that needs rows which the trees leave out.""",
-        rule=word_or("auto", whole(1, high=MAX_TREES)),
+        kind="int",
+        doc="Number of trees.",
+        rule=whole(1, high=MAX_TREES),
         flag="--trees",
     )
     max_samples: int | float | None = parameter(
