@@ -36,6 +36,10 @@ IMAGE_SAMPLE_FRACTION = 0.8
 """Share of images that a tree is trained on by default, without replacement. A bootstrap sample lacks more than a third
 of the rows, which costs trees of many pixels more than averaging gains."""
 
+LEAF_SHRINKAGE = 0.3
+"""Shrinkage of the leaf tables of a classification forest, in rows of mean weight: without it a class that no tree has
+in its leaf would have a probability of 0 and an infinite log loss."""
+
 MIN_IMAGES_TO_SAMPLE = 3
 """With fewer, that share would leave none out."""
 
@@ -289,7 +293,8 @@ def fit_forest_rows(
         bagging = draw_bags(rows)
         bags = [Bag(bagging.weights(number), bagging.tree_seed(number)) for number in range(n_trees)]
         spec = adapt_to_forest(spec, max_features, rows.training.X.shape[1])
-        return [trained.tree for trained in fit_forest(spec, rows, bags)]
+        postprocessing = {**parameters, "shrinkage": find_shrinkage(rows, is_linear=spec.leaf_penalty is not None)}
+        return [postprocess(trained.tree, postprocessing) for trained in fit_forest(spec, rows, bags)]
 
     tree, previous = (None, None) if earlier is None else (earlier.forest.trees[0], earlier.selected)
     (values, selected, trials), task = prepare(
@@ -297,6 +302,7 @@ def fit_forest_rows(
         *(seed, tree, previous),
     )
     bagging = draw_bags(task)
+    values["shrinkage"] = find_shrinkage(task, is_linear=has_linear_leaves(values))
     families: list[dict[str, Any]] = [values]
     if MIXED in (split, values["split"]):
         families = [values | {"split": "oblique"}, make_cart_family(values, parameters)]
@@ -368,6 +374,11 @@ class ForestTask:
             if tree is None:  # a callback has ended the training
                 return
             yield bag, tree
+
+
+def find_shrinkage(rows: TrainingTask, *, is_linear: bool) -> float:
+    """Return the shrinkage λ of the trees of a forest on these rows; linear leaves have their penalty."""
+    return 0.0 if rows.target.is_regression or is_linear else LEAF_SHRINKAGE * rows.mean_weight
 
 
 def make_cart_family(values: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
