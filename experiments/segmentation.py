@@ -7,6 +7,7 @@ written from those that are there.
 from __future__ import annotations
 
 import argparse
+import textwrap
 import time
 from pathlib import Path
 from typing import Any, Protocol
@@ -206,9 +207,13 @@ def page() -> str:
     lines = [
         "# Segmentation: membranes in electron microscopy (ISBI 2012)",
         "",
-        "Written by `python -m experiments.segmentation --seeds 0,1,2`; 512 × 512 slices, 0–19 trained on, 20–24 for",
-        "choices, 25–29 tested. Ours are deterministic trees, one leaf per pixel. Mean ± standard deviation over",
-        "seeds.",
+        "**A default `CrispSegmenter` classifies 88.8 % of the pixels of new slices correctly, like a random",
+        "forest of 100 trees; two stages on three scales reach 90.5 %.**",
+        "",
+        "512 × 512 slices: 0–19 for training, 20–24 for validation, 25–29 for test. Deterministic trees, one",
+        "leaf per pixel; mean ± standard deviation over seeds.",
+        "",
+        "    python -m experiments.segmentation --seeds 0,1,2",
         "",
     ]
     store = store_of("segmentation", FOLDER, DATA)
@@ -250,7 +255,8 @@ def verdict(store: Store) -> list[str]:
         words += (
             f"; with smoothing, normalising and finetuning {_spread(found[FIGURE_ROW])}." if found[FIGURE_ROW] else "."
         )
-    return ["## The paper's claim", "", f"“Most adjacent pixels are routed to the same leaf”: {words}", ""]
+    claim = textwrap.fill(f"“Most adjacent pixels are routed to the same leaf”: {words}", 100)
+    return ["## The paper's claim", "", *claim.splitlines(), ""]
 
 
 def _spread(values: list[float | None]) -> str:
