@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree import CrispTreeClassifier
+from crisptree.plots import plot_weights
 from experiments.trees import Rows
 
 SHOWN = (1, 1, 2, 5)
@@ -51,12 +52,13 @@ def draw(smooth: CrispTreeClassifier, plain: CrispTreeClassifier, rows: Rows, ti
     figure = plt.figure(figsize=(1.55 * sum(SHOWN), 4.4), layout="constrained")
     for part, model, title in zip(figure.subfigures(2, 1), (smooth, plain), titles, strict=True):
         part.suptitle(title, x=0.005, ha="left", fontsize=10, fontweight="bold")
-        weights = model.tree_.scaled_hyperplanes()[0].reshape(-1, *model.image_shape_)
         axes = part.subplots(1, sum(SHOWN))
         for axis in axes:
             axis.set_axis_off()
-        for axis, (depth, split) in zip(axes, clearest(model, rows), strict=False):
-            axis.imshow(weights[split], cmap="gray")
+        chosen = clearest(model, rows)
+        splits = [split for _, split in chosen]
+        plot_weights(model, splits, axes[: len(splits)])
+        for axis, (depth, _) in zip(axes, chosen, strict=False):
             axis.set_title(f"depth {depth}", fontsize=9)
     return figure
 

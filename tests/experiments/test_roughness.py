@@ -50,10 +50,13 @@ def test_shallow_trees_with_one_strength_for_all_splits_are_drawn(few, monkeypat
     found = store_of("roughness", few, "toy").records()
     assert [(one["way"], one["part"], one["roughness"]) for one in found] == [
         ("shallow", "test", 0.0),
-        ("shallow", "test", 0.1),
+        ("shallow", "test", roughness.SHALLOW_STRENGTH),
     ]
     assert (few.parents[1] / "weights-toy.png").stat().st_size > 1000
-    assert "| toy | shallow | 0.1 | 1 |" in (few.parent / roughness.PAGE).read_text()
+    assert found[1]["parameters"]["penalty_share"] == "none"
+    page = (few.parent / roughness.PAGE).read_text()
+    assert f"| toy | shallow | {roughness.SHALLOW_STRENGTH:g} | 1 |" in page
+    assert "## Without decreasing accuracy" in page
 
 
 def test_the_clearest_splits_resemble_what_they_part():
