@@ -18,7 +18,7 @@ help:
 	@echo "make demo       train a tree on the bundled digits and draw it"
 	@echo "make test       style, types and all quick tests"
 	@echo "make docs       the documentation, with all examples run, into build/docs"
-	@echo "make check      style and types only"
+	@echo "make check      style, spelling, prose and types only"
 	@echo "make bench-predict, make bench-fit   how fast prediction and training are"
 	@echo "make bench-tables   scores, ranks and fit times on real tables beside other models; hours, resumes; JOBS=16 (set CRISPTREE_DATA: tables.zip)"
 	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes; JOBS=16 for sixteen processes"
@@ -52,6 +52,8 @@ demo: setup
 check: setup
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
+	$(BIN)/python tools/prose.py
+	$(BIN)/python -m codespell_lib
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pyright --pythonpath $(BIN)/python
 
@@ -59,6 +61,7 @@ check: setup
 test: setup
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m codespell_lib
 	@mkdir -p build
 	{ $(BIN)/python -m mypy && $(BIN)/python -m pyright --pythonpath $(BIN)/python; } > build/types.log 2>&1 & types=$$!; \
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal; status=$$?; \

@@ -114,6 +114,28 @@ def test_every_link_to_a_function_leads_into_the_package():
         assert thing.__doc__, name
 
 
+def load_script(path):
+    """Import a script that is not part of the package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PROSE = load_script(ROOT / "tools" / "prose.py")
+
+
+@pytest.mark.parametrize("page", PROSE.pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_prose_is_wrapped_and_uses_the_vocabulary_of_the_field(page):
+    assert PROSE.check(page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8")) == []
+
+
+def test_the_prose_check_exempts_code_tables_and_addresses():
+    long = "word " * 30
+    assert len(PROSE.long_lines(f"{long}\n| {long}\n```\n{long}\n```\n    {long}\n* {'x' * 120}\n")) == 1
+    assert [number for number, _ in PROSE.dialect("trees of numbers\n`roughness`\nBaselines.")] == [1]
+
+
 RECORDS = sorted((DOCS / "decisions").glob("2*.md"))
 
 
@@ -171,9 +193,7 @@ def test_the_landing_page_of_the_api_has_a_line_for_every_public_name():
 
 
 def test_every_parameter_of_an_estimator_stands_in_one_group():
-    place = importlib.util.spec_from_file_location("parameter_groups", DOCS / "parameter_groups.py")
-    groups = importlib.util.module_from_spec(place)
-    place.loader.exec_module(groups)
+    groups = load_script(DOCS / "parameter_groups.py")
     named = [name for names in groups.GROUPS.values() for name in names]
     models = (CrispTreeClassifier(), CrispForestClassifier(), CrispSegmenter(), CrispPixelRegressor())
     known = {name.removeprefix("training__") for model in models for name in model.get_params()}
@@ -181,9 +201,7 @@ def test_every_parameter_of_an_estimator_stands_in_one_group():
 
 
 def test_parameters_are_grouped_without_losing_a_line():
-    place = importlib.util.spec_from_file_location("parameter_groups", DOCS / "parameter_groups.py")
-    groups = importlib.util.module_from_spec(place)
-    place.loader.exec_module(groups)
+    groups = load_script(DOCS / "parameter_groups.py")
     lines = ["Text.", "", ":Parameters:", "", "    **n_jobs** : int", "        Threads.", ""]
     lines += ["    **l1, l2** : float", "        Strength.", "", ":Attributes:", "", "    **tree_** : tree"]
     found = groups.grouped(lines)

@@ -291,7 +291,7 @@ def test_batches_are_refused_in_our_own_words_where_rows_must_be_in_memory():
 
 def test_what_batches_cannot_do_is_told():
     source = in_batches(*rows(300))
-    for more in ({"split": "axis"}, {"grow": "random"}, {"max_leaf_nodes": 4}):
+    for more in ({"split": "axis"}, {"grow": "cart"}, {"max_leaf_nodes": 4}):
         with pytest.raises(ValueError, match=f"`{next(iter(more))}` must be .* for a fit on batches"):
             model(**more).fit(source)
     with pytest.raises(ValueError, match="third part of a batch"):

@@ -166,7 +166,7 @@ class Flat:
         return np.asarray(X).reshape(len(X), -1)
 
 
-@pytest.mark.parametrize("changes", [{"class_weight": {"ant": 2.0, "bee": 1.0, "cat": 1.0}}, {"grow": "random"}])
+@pytest.mark.parametrize("changes", [{"class_weight": {"ant": 2.0, "bee": 1.0, "cat": 1.0}}, {"grow": "balanced"}])
 def test_certain_probabilities_train_with_every_option_of_labels(changes):
     tree = student(**changes).distill(FOREST, X, copies=1)
     assert (tree.predict(X) == FOREST.predict(X)).mean() > 0.8

@@ -28,7 +28,7 @@ ESTIMATORS = [
     *(CrispTreeClassifier, CrispTreeRegressor, CrispForestClassifier, CrispForestRegressor),
     *(CrispSegmenter, CrispPixelRegressor),
 ]
-WITHOUT_RULE = {"class_weight", "random_state", "device", "ignore_label", "training"}
+WITHOUT_RULE = {"random_state", "device", "ignore_label", "training"}
 """Their values are checked where what they mean is known: labels, scikit-learn's generators, torch's devices."""
 
 MAX_PARAMETERS = 24
@@ -123,8 +123,8 @@ def test_a_copy_has_the_same_parameters():
 
 
 def test_an_unknown_parameter_is_answered_with_the_known_ones():
-    with pytest.raises(TypeError, match=r"CrispTreeClassifier\(\) has no parameter 'depth'; it has split, "):
-        CrispTreeClassifier(depth=3)
+    with pytest.raises(TypeError, match=r"CrispTreeClassifier\(\) has no parameter 'color'; it has split, "):
+        CrispTreeClassifier(color=3)
 
 
 def test_flags_are_unique():

@@ -69,6 +69,9 @@ class Rates(Target):
         rows, events = statistics[..., 0], np.maximum(statistics[..., 1], 1e-30)
         return events - events * np.log(events / np.maximum(rows, 1e-30))
 
+    def mean_impurity(self, statistics, unit):
+        return self.impurity(statistics) / np.maximum(statistics[..., 0], 1e-30)
+
     def is_mixed(self, statistics):
         return statistics[..., 1] > 0
 

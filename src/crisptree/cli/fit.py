@@ -123,7 +123,7 @@ class FitOptions:
 
     def select_stream(self, parameters: dict[str, Any]) -> bool | None:
         """Decide whether rows train in batches: True, False, or None for only if memory is short."""
-        excluded = {"--trees": self.trees, "--validation": self.validation}
+        excluded: dict[str, Any] = {"--trees": self.trees, "--validation": self.validation}
         excluded |= {"--paper": self.paper, "--readable": self.readable}
         excluded |= {"--image-shape": "image_shape" in parameters, "torchrun": find_rank() is not None}
         conflicts = [flag for flag, value in excluded.items() if value]

@@ -225,6 +225,8 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "random_state": {"default": 0, "rule": whole(0, high=2**32 - 1)},
     # Whether a target is one of classes is not known before the table is read.
     "scoring": {"rule": one_of(None, *CLASSIFICATION_SCORINGS, *REGRESSION_SCORINGS)},
+    # Entries CLASS=WEIGHT are parsed when the classes of the table are known.
+    "class_weight": {"rule": None},
     "ignore_label": {"rule": Rule(is_whole, "a whole number, as the pixels of a label image are")},
 }
 """Where a command accepts less than the Python interface."""

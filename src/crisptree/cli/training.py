@@ -438,8 +438,8 @@ def parse_class_weight(entries: list[str] | None, y: npt.NDArray[Any]) -> dict[A
     """Convert the entries CLASS=WEIGHT of the flag to the estimator's ``class_weight``."""
     if not entries:
         return None
-    if entries == ["balanced"]:
-        return "balanced"
+    if entries in (["balanced"], ["balanced_subsample"]):
+        return entries[0]
     labels = {str(label): label for label in np.unique(y).tolist()}
     weights = {}
     for entry in entries:

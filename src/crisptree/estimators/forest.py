@@ -223,7 +223,7 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
 
     def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
         """Return the node in which every row ends in every tree, as in scikit-learn.  (n, n_features) → (n, n_trees)"""
-        return self.leaf_indices(X) + [tree.structure.n_splits for tree in self.forest_]
+        return self.leaf_indices(X) + np.array([tree.structure.n_splits for tree in self.forest_])
 
     def _named_trees(self) -> dict[str, CrispTree]:
         return {f"{MEMBER}_{number}": tree for number, tree in enumerate(self.forest_)}

@@ -7,11 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, singledispatch
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from crisptree.data.raw_rows import Scaling, SparseRows, Windows
 from crisptree.exceptions import CrispTreeWarning
@@ -20,6 +19,9 @@ from crisptree.native import router
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target
 from crisptree.threads import ROWS_AT_ONCE, n_threads, row_blocks
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from crisptree.structure import TreeStructure
 
 if TYPE_CHECKING:
+    from scipy import sparse
+
     from crisptree.targets import Target
 
 Doubles = npt.NDArray[np.float64]
@@ -67,6 +68,8 @@ def _float_at(rank: int) -> np.float32:
 
 def visited_nodes(structure: TreeStructure, leaves: Integers) -> sparse.csr_matrix:
     """Indicate the nodes on the paths to leaves, splits before leaves.  (n,) → (n, n_nodes)"""
+    from scipy import sparse  # the command line refuses wrong arguments before scipy is imported
+
     distinct, which = np.unique(leaves, return_inverse=True)
     paths = [structure.nodes_to(leaf) for leaf in distinct.tolist()]
     lengths = np.array([len(path) for path in paths], dtype=np.int64)

@@ -244,7 +244,7 @@ LBFGS_PHASES: dict[str, dict[str, Any]] = {
     "growth": {"epochs": 1, "steepness": 2.0},
     "finetuning": {"epochs": 4, "steepness": 1.0},
 }
-"""Epochs of L-BFGS, each a minimisation at one γ; docs/decisions.md has the figures."""
+"""Epochs of L-BFGS, each a minimisation at one γ; see docs/decisions/2026-11-18-lbfgs-for-small-tables.md."""
 
 LBFGS_STARTS, START_FACTORS = 6, {"default": 1, "thorough": 2}
 """Random starts of a tree that L-BFGS trains, and their factors by `effort`."""

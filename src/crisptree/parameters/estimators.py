@@ -513,7 +513,7 @@ READABLE: dict[str, Any] = {
     "leaf_model": "constant",
     "round_splits": True,
 }
-"""Limits of a tree that people read; docs/decisions.md has the reasons."""
+"""Limits of a tree that people read; docs/decisions/2026-11-18-readable-trees.md has the reasons."""
 
 SHARE_RULE = Rule(
     lambda value: value is None or whole(1).holds(value) or (number(0.0, strict=True).holds(value) and value <= 1.0),

@@ -197,7 +197,8 @@ def _add_noise(
     """Add Gaussian noise; discrete features take the nearest of their values."""
     noisy = (values + width * rng.normal(size=values.shape)).astype(np.float32)
     for feature, known in discrete.items():
-        noisy[:, *feature] = known[np.searchsorted(known[1:] / 2 + known[:-1] / 2, noisy[:, *feature])]
+        column: tuple[Any, ...] = (slice(None), *feature)
+        noisy[column] = known[np.searchsorted(known[1:] / 2 + known[:-1] / 2, noisy[column])]
     return noisy
 
 

@@ -109,7 +109,7 @@ class Bagging:
             return times.astype(np.int32)
         assert self.classes is not None
         drawn = np.bincount(self.classes, times)
-        return times * class_factors("balanced", np.arange(len(drawn)), drawn)[self.classes]
+        return times * class_factors("balanced", np.arange(len(drawn)), drawn.astype(np.float64))[self.classes]
 
     def tree_seed(self, tree: int) -> int:
         """Derive the seed of a tree's training."""
@@ -144,8 +144,8 @@ class OutOfBag:
         self.sums = np.zeros((len(data.y), data.target.n_values))
         self.n_trees = np.zeros(len(data.y), dtype=np.int64)
 
-    def add(self, tree: CrispTree, times: npt.NDArray[np.integer]) -> None:
-        """Add a tree that was trained on each row so many times."""
+    def add(self, tree: CrispTree, times: npt.NDArray[np.integer | np.floating]) -> None:
+        """Add a tree that was trained on each row so many times, or with such a weight."""
         left_out = np.flatnonzero(times == 0)
         for block in row_blocks(len(left_out)):
             rows = left_out[block]
@@ -176,6 +176,10 @@ class OutOfBag:
         if not scored.any():
             return float("nan")
         return float(np.average(self.scores[scored], weights=self.data.weight[scored]))
+
+
+TrainedTrees = tuple[list[CrispTree], list[EpochRecord], "OutOfBag | None", dict[str, Any], list[Trial], list[int]]
+"""The first fields of ``TrainedForest``."""
 
 
 class TrainedForest(NamedTuple):
@@ -267,8 +271,8 @@ def fit_forest_array(
     trees = [] if earlier is None else [*earlier.forest]
     inputs = ArrayDataset(data).describe(parameters, held_out, trees)
     with checkpoints.keep(parameters, inputs, seed) as seed:
-        *trained, bags = fit_forest_rows(parameters, data, held_out, seed, earlier)
-    return TrainedForest(*trained, data.encoding, seed, len(data.y), digest, bags)
+        trained, bagging = fit_forest_rows(parameters, data, held_out, seed, earlier)
+    return TrainedForest(*trained, data.encoding, seed, len(data.y), digest, bagging)
 
 
 def fit_forest_rows(
@@ -277,8 +281,8 @@ def fit_forest_rows(
     validation: RowSet | None,
     seed: int,
     earlier: EarlierForest | None,
-) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None, dict[str, Any], list[Trial], list[int], Bagging]:
-    """Train a forest on validated rows, selecting first what is "auto"; return fields of the result and the bagging."""
+) -> tuple[TrainedTrees, Bagging]:
+    """Train a forest on validated rows, selecting first what is "auto"."""
     split = parameters["split"]
     if split == MIXED:
         parameters = {**parameters, "split": "oblique"}
@@ -306,7 +310,7 @@ def fit_forest_rows(
         families = [values | {"split": "oblique"}, make_cart_family(values, parameters)]
     trees = [] if earlier is None else [*earlier.forest]
     trees, history, out_of_bag, iterations = ForestTask(families, data, task, bagging).fit(trees)
-    return trees, history, out_of_bag, selected, trials, iterations, bagging
+    return (trees, history, out_of_bag, selected, trials, iterations), bagging
 
 
 @dataclass(frozen=True, eq=False)

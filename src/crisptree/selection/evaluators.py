@@ -114,12 +114,12 @@ class FoldTree:
     @cached_property
     def leaf(self) -> npt.NDArray[np.int64]:
         """The leaf of every training row."""
-        return route_rows(self.tree, np.asarray(self.fold.problem.training.X[:], dtype=np.float32), 1)
+        return route_rows(self.tree, self.fold.problem.training.X, 1)
 
     @cached_property
     def held_out_leaf(self) -> npt.NDArray[np.int64]:
         """The leaf of every held-out row."""
-        return route_rows(self.tree, np.asarray(self.fold.held_out.X[:], dtype=np.float32), 1)
+        return route_rows(self.tree, self.fold.held_out.X, 1)
 
     def predict_shrunk(self, leaf_prior: float) -> Callable[[int], Doubles]:
         """Return a function that predicts the held-out rows by the tree truncated at a depth, its leaves shrunk."""
@@ -127,8 +127,11 @@ class FoldTree:
         tables = end_tables(tree.target, tree.structure, tree.statistics.node_counts, leaf_prior, strength)
         return lambda depth: np.asarray(tables[tree.structure.ways[depth][self.held_out_leaf]])
 
-    def fit_models(self, depth: int, penalties: Sequence[float], *, of_branches: bool) -> Iterator[Doubles]:
-        """Fit linear leaves to the truncated tree and return the outputs of the held-out rows, for every penalty."""
+    def fit_models(self, depth: int, penalties: Sequence[float], *, of_branches: bool) -> Doubles:
+        """Fit linear leaves to the truncated tree and return the outputs of the held-out rows, for every penalty.
+
+        (n_penalties, n, n_outputs)
+        """
         whole, fold = self.tree.structure, self.fold
         structure, nodes = whole.truncate(depth)
         number = np.empty(whole.n_nodes, dtype=np.int64)
