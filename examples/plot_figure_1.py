@@ -80,7 +80,8 @@ for letter, (x1, x2), p in zip(
     "ABCDE", [(0.2, 0.4), (0.1, 0.8), (0.5, 0.8), (0.42, 0.1), (0.8, 0.4)], red, strict=True
 ):
     surface.text(x1, x2, float(p) + 0.03, letter, weight="bold", zorder=10, ha="center", va="center")
-surface.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="p(red | x)", xticks=[], yticks=[], zlim=(0, 1))
+surface.set_zlabel("p(red | x)", labelpad=14)
+surface.set(xlabel="$x_1$", ylabel="$x_2$", xticks=[], yticks=[], zlim=(0, 1))
 surface.set_zticks([0, 0.33, 0.66, 1])
 surface.set_title(f"(b) p(red | x), γ = {steepness:g}")
 surface.view_init(elev=70, azim=-110)  # the paper's view is (-20, 70) counted as in pgfplots

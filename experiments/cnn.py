@@ -21,7 +21,7 @@ from torch.nn.functional import affine_grid, grid_sample
 from crisptree import CrispTreeClassifier, explain
 from crisptree.datasets import load_mnist
 from crisptree.splits import ConvNet
-from experiments import methods, provenance
+from experiments import markdown, methods, provenance
 from experiments.store import Record, store_of
 from experiments.table import Summary
 
@@ -156,29 +156,9 @@ def page(results: Path) -> str:
         lines.append(f"| {title} | {len(seeds)} | {' | '.join(parts)} | {visited:.2f} | {seconds:.0f} ({where}) |")
     lines += ["", "One-vs-rest would evaluate 10 networks for every image, one-vs-one 45.", ""]
     lines += [] if "protocol" in found else [TIME]
-    lines += [*_parameters(found), *_blamed(found)]
-    return "\n".join(lines)
-
-
-def _parameters(found: dict[str, list[Record]]) -> list[str]:
-    """List every parameter of the rows that have run: those that differ in a table, the others in a line."""
-    values = {ROWS[name][0]: seeds[0]["parameters"] for name, seeds in found.items()}
-    names = sorted({name for one in values.values() for name in one})
-    shown = {name: [repr(one[name]) if name in one else "–" for one in values.values()] for name in names}
-    differ = {name: row for name, row in shown.items() if len(set(row)) > 1}
-    if not values:
-        return []
-    return [
-        "## Every parameter",
-        "",
-        "| | " + " | ".join(values) + " |",
-        "|" + " --- |" * (len(values) + 1),
-        *(f"| `{name}` | " + " | ".join(row) + " |" for name, row in differ.items()),
-        "",
-        "In all rows: " + ", ".join(f"`{name}={row[0]}`" for name, row in shown.items() if name not in differ) + ". A "
-        "parameter without a value in a row came after its records.",
-        "",
-    ]
+    lines += markdown.parameter_table({ROWS[name][0]: seeds[0]["parameters"] for name, seeds in found.items()})
+    lines += _blamed(found)
+    return markdown.wrap("\n".join(lines))
 
 
 def _blamed(found: dict[str, list[Record]]) -> list[str]:

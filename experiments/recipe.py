@@ -2,7 +2,7 @@
 
 python -m experiments.recipe parts       # by validation score, one seed, each part alone and together
 python -m experiments.recipe small       # the further parts on fewer rows, a few minutes on one core, three seeds
-python -m experiments.recipe defaults    # test accuracy of the plain defaults, five seeds
+python -m experiments.recipe defaults    # test accuracy of the defaults, five seeds
 python -m experiments.recipe variants    # the same with more epochs of finetuning, with shifts
 python -m experiments.recipe page        # writes docs/results/recipe.md from the records
 
@@ -22,6 +22,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from crisptree import CrispTreeClassifier
 from crisptree.datasets import LOADERS
+from experiments import markdown
 from experiments.store import Store, store_of
 from experiments.table import Summary
 
@@ -35,7 +36,7 @@ GOALS = {
     ("digits", "defaults"): ("digits, their test part", ""),
     ("digits", "folds"): ("digits, four folds", "97.0"),
 }
-"""The lines of the table of the plain defaults, and what was to be reached."""
+"""The lines of the table of the defaults, and what was to be reached."""
 
 VARIANTS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "160 epochs of finetuning": (("mnist", "fashion_mnist", "connect4"), {"finetune_epochs": 160}),
@@ -189,7 +190,7 @@ def page(home: Path) -> str:
             + " | ".join(Summary(tuple(one), len(SMALL_SEEDS)).with_seeds if one else "—" for one in some)
             + " |"
         )
-    lines += ["", "## The plain defaults", "", DEFAULTS, ""]
+    lines += ["", "## The defaults", "", DEFAULTS, ""]
     lines += ["| test | hard % | to reach | soft % | training % | leaves | chosen |", "|---|---|---|---|---|---|---|"]
     for (data, kind), (title, goal) in GOALS.items():
         records = there[data].records(kind=kind)
@@ -206,7 +207,7 @@ def page(home: Path) -> str:
         some = [[one["hard"] for one in there[data].records(kind=kind, part=part)] for data in DATA]
         cells = [Summary(tuple(one), len(SEEDS)).with_seeds if one else "—" for one in some]
         lines.append(f"| {part} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    return markdown.wrap("\n".join(lines) + "\n")
 
 
 INTRO = (
@@ -225,7 +226,7 @@ DEFAULTS = (
 )
 
 MORE = (
-    "Made by `python -m experiments.recipe variants`: the plain defaults beside the same with one more parameter, on "
+    "Made by `python -m experiments.recipe variants`: the defaults beside the same with one more parameter, on "
     "the test rows. Four times as many epochs of finetuning bring little, and shifts nothing once there are 60,000 "
     "images; neither is the default."
 )

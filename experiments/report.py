@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments import claims, configs, provenance
+from experiments import claims, configs, markdown, provenance
 from experiments.claims import Verdict
 from experiments.comparing import RULE
 from experiments.figure import save
@@ -28,14 +28,16 @@ TABLES = {
 INTRODUCTION = """\
 # The paper's depth curves
 
-Made by `python -m experiments.report` from the records of `python -m experiments.run`; experiments/README.md says
-how. Single unpruned trees without regularisation, features of zero mean and unit variance; final trees are trained on
-training and validation rows together. Accuracy in %, mean ± standard deviation over seeds where there are several.
+Made by `python -m experiments.report` from the records of `python -m experiments.run`; experiments/README.md
+describes both. Single unpruned trees without regularisation, features of zero mean and unit variance; final trees are
+trained on training and validation rows together. Accuracy in %, mean ± standard deviation over seeds where there are
+several.
 **Hard** is the deterministic tree that predicts: one path, one leaf. **Soft** is the probabilistic tree, which visits
 all leaves; it stands in tables of its own.
 
 The baselines are **our re-implementations** from their descriptions, not their authors' programs: a verdict against
-them says nothing of the published curves, which stand in a section of their own. A cell without a number says why.
+them does not hold for the published curves, which stand in a section of their own. A cell without a number has its
+reason in brackets.
 """
 
 MADE_WORDS = """
@@ -106,7 +108,7 @@ def page(all_results: Sequence[Results], stem: str = "paper") -> str:
     parts = [INTRODUCTION, start_section(all_results), claims_section(all_results), published_section(all_results)]
     sections = [LIMIT, *(data_section(results, stem) for results in all_results)]
     parts += [EARLIER_WORDS] if any(f" {EARLIER} |" in section for section in sections) else []
-    return "\n".join([*parts, *sections])
+    return markdown.wrap("\n".join([*parts, *sections]))
 
 
 def start_section(all_results: Sequence[Results]) -> str:
@@ -166,7 +168,7 @@ def published_section(all_results: Sequence[Results]) -> str:
         "## Against published values\n",
         "What is known of the baselines' test accuracies in %; what is not known to us is left empty. Data are split "
         "and prepared by their authors' own protocols, so a difference of a point says little.\n",
-        f"{markdown(header, rows)}",
+        f"{markdown.table(header, rows)}",
         "; ".join(sources) + ".\n",
         *([REIMPLEMENTED, *lines_of, ""] if (lines_of := published.compare_reimplementations(by_name)) else []),
         verdicts_table(published.evaluate_claims(by_name)),
@@ -182,7 +184,7 @@ def verdicts_table(verdicts: Iterable[Verdict]) -> str:
         by_spread, by_margin = one.counts
         bold = f"**{one.by_margin}**" if one.by_margin else ""
         rows.append([one.data, one.claim, f"**{one.verdict}**", by_spread, bold, by_margin, one.words])
-    return markdown(header, rows)
+    return markdown.table(header, rows)
 
 
 def data_section(results: Results, stem: str) -> str:
@@ -197,7 +199,7 @@ def data_section(results: Results, stem: str) -> str:
     words += f", {capped} were given up at the time cap" if capped else ""
     soft = results.config.soft
     words += f", {results.n_other_data} of other data with the same name were left out" if results.n_other_data else ""
-    words += f"; the soft tree is asked for up to depth {soft.max_depth}" if soft else ""
+    words += f"; the soft tree has cells up to depth {soft.max_depth}" if soft else ""
     words += f". One after another the fits took {results.hours():.1f} h, trials on validation rows not counted"
     parts = [heading, f"{words}. Commits and machines: {'; '.join(results.origins()) or MISSING}.\n"]
     parts += [
@@ -210,19 +212,13 @@ def data_section(results: Results, stem: str) -> str:
         rows = [[METHODS[method].label, *_row(results, method, metric)] for method in shown]
         if rows:
             header = ["", *(f"depth {depth}" for depth in results.config.depths)]
-            parts.append(f"### {results.config.title}: {name}\n\n{markdown(header, rows)}")
+            parts.append(f"### {results.config.title}: {name}\n\n{markdown.table(header, rows)}")
     return "\n".join(parts)
 
 
 def has_soft(method: str) -> bool:
     """Return True if a method trains a probabilistic tree."""
     return METHODS[method].family != "baselines"
-
-
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Format a Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _row(results: Results, method: str, metric: str) -> list[str]:

@@ -18,10 +18,12 @@ from rich.console import Console
 
 from crisptree import CrispTreeClassifier, load
 from crisptree.datasets import Dataset, load_fashion_mnist, load_mnist
-from experiments import methods, provenance, weight_images
+from crisptree.plots import plot_weights
+from experiments import markdown, methods, provenance
 from experiments.comparing import LOWER, MARGIN, Comparison
 from experiments.store import ENDING, Record, store_of
 from experiments.table import Summary
+from experiments.trees import Rows
 
 RESULTS = provenance.RESULTS / "roughness"
 PAGE = "images.md"
@@ -138,7 +140,7 @@ def run(name: str, seeds: list[int], given: argparse.Namespace, console: Console
             f"{100 * model.score(data.X_test, data.y_test):.1f} % of the test images" for model in (smooth, plain)
         ]
         titles = (f"λ = {SHALLOW_STRENGTH:g}: {scores[0]}", f"without the penalty: {scores[1]}")
-        weight_images.write(smooth, plain, data.all_but_test(), titles, IMAGES / picture_of(name))
+        save(draw_clearest(smooth, plain, data.all_but_test(), titles), IMAGES / picture_of(name))
         return
     for way in WAYS:
         found = {
@@ -151,6 +153,52 @@ def run(name: str, seeds: list[int], given: argparse.Namespace, console: Console
                 result(way, "test", strength, seed)
 
 
+SHOWN = (1, 1, 2, 5)
+"""So many splits of every depth, from the root down."""
+
+
+def resemblance(model: CrispTreeClassifier, rows: Rows) -> npt.NDArray[np.float64]:
+    """Correlate every split's weights with the difference of the mean images on its two sides.  (n_splits,)"""
+    X, _ = rows
+    path, tree = model.decision_path(X).tocsc(), model.tree_
+    weights = tree.scaled_hyperplanes()[0]
+    found = np.zeros(tree.structure.n_splits)
+    for split in range(tree.structure.n_splits):
+        here = X[path[:, split].indices]
+        is_right = here @ tree.weight[split] + tree.bias[split] > 0
+        difference = here[is_right].mean(axis=0) - here[~is_right].mean(axis=0)
+        found[split] = np.corrcoef(weights[split], difference)[0, 1]
+    return np.nan_to_num(found)
+
+
+def clearest(model: CrispTreeClassifier, rows: Rows) -> list[tuple[int, int]]:
+    """Select the clearest splits as (depth, split), level by level."""
+    clear = resemblance(model, rows)
+    chosen = []
+    for depth, (splits, number) in enumerate(zip(model.tree_.structure.levels, SHOWN, strict=False)):
+        best = sorted(splits.tolist(), key=lambda split: -clear[split])[:number]
+        chosen += [(depth, split) for split in best]
+    return chosen
+
+
+def draw_clearest(smooth: CrispTreeClassifier, plain: CrispTreeClassifier, rows: Rows, titles: tuple[str, str]) -> Any:
+    """Two rows of grey images, each normalised to the whole range as in the paper."""
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=(1.55 * sum(SHOWN), 4.4), layout="constrained")
+    for part, model, title in zip(figure.subfigures(2, 1), (smooth, plain), titles, strict=True):
+        part.suptitle(title, x=0.005, ha="left", fontsize=10, fontweight="bold")
+        axes = part.subplots(1, sum(SHOWN))
+        for axis in axes:
+            axis.set_axis_off()
+        chosen = clearest(model, rows)
+        splits = [split for _, split in chosen]
+        plot_weights(model, splits, axes[: len(splits)])
+        for axis, (depth, _) in zip(axes, chosen, strict=False):
+            axis.set_title(f"depth {depth}", fontsize=9)
+    return figure
+
+
 def picture_of(name: str) -> str:
     """Draw a data set's weight images."""
     return f"weights-{name.replace('_', '-')}.png"
@@ -158,8 +206,6 @@ def picture_of(name: str) -> str:
 
 def draw(plain: Path, smooth: Path, picture: Path) -> None:
     """Weight images with and without the penalty, from trees that are kept."""
-    from crisptree.plots import plot_weights
-
     if plain.exists() and smooth.exists():
         models = [load(file) for file in (smooth, plain)]
         shown = range(min(7, *(model.tree_.structure.n_splits for model in models)))
@@ -212,7 +258,7 @@ def page(results: Path) -> str:
             "from the smallest to the largest weight. A pixel that is constant in training has no influence; under the "
             "penalty it is drawn with the weight that the penalty alone gives.*",
         ]
-    return "\n".join([*lines, ""])
+    return markdown.wrap("\n".join([*lines, ""]))
 
 
 def _groups(results: Path, part: str) -> dict[tuple[str, str, float], list[Record]]:

@@ -18,7 +18,7 @@ from sklearn.metrics import accuracy_score, f1_score, jaccard_score, recall_scor
 
 from crisptree import CrispSegmenter, metrics
 from crisptree.datasets import Dataset, load_isbi
-from experiments import methods, provenance
+from experiments import markdown, methods, provenance
 from experiments.roughness import draw as draw_weights
 from experiments.roughness import neighbour_correlation, save
 from experiments.store import Store, as_json, store_of
@@ -63,7 +63,7 @@ ROWS: dict[str, dict[str, Any]] = {
 sees the windows of some pixels, as all of them do not fit into memory."""
 
 WHAT = {
-    "defaults": "`CrispSegmenter()`, the plain defaults",
+    "defaults": "`CrispSegmenter()`, the defaults when it ran",
     "paper": "as in the paper: greedy EM, 40 epochs per split of all pixels in batches of 1000, no smoothing",
     "paper_300k": "the paper's protocol, but every epoch sees 300,000 pixels, 5.7 % of all",
     "paper_sample": "the paper's protocol, but every epoch sees 100,000 pixels, 1.9 % of all",
@@ -242,15 +242,17 @@ def page() -> str:
         for name in ROWS:
             if found := store.records(row=name):
                 values = [_spread([cell[part].get(key) for cell in found]) for key in COLUMNS]
-                lines.append(f"| {WHAT[name]} | {len(found)} | " + " | ".join(values) + " |")
+                lines.append(f"| `{name}`: {WHAT[name]} | {len(found)} | " + " | ".join(values) + " |")
         lines.append("")
     lines += verdict(store)
     for picture, words in PICTURES.items():
         if (IMAGES / picture).exists():
             lines += [f"![Input, ground truth, prediction and leaves](../images/{picture})", "", f"*{words}*", ""]
+    first = {name: found[0] for name in ROWS if name != "forest" and (found := store.records(row=name))}
+    lines += markdown.parameter_table({f"`{name}`": one["parameters"] for name, one in first.items()})
     notes = FOLDER / "notes.md"
     lines += notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
-    return "\n".join(lines).rstrip() + "\n"
+    return markdown.wrap("\n".join(lines).rstrip() + "\n")
 
 
 PICTURES = {

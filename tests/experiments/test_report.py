@@ -60,6 +60,11 @@ def results(changes=(), **settings):
     return Results.of(config(**settings), made.values())
 
 
+def page_of(found, stem="paper"):
+    """The page in one line: its prose is wrapped."""
+    return " ".join(report.page(found, stem).split())
+
+
 def test_two_accuracies_tie_within_the_spread_of_a_difference_between_seeds():
     ours = Summary((79.0, 81.0))  # spread √2
     for theirs, outcome in (((76.0, 78.0), "higher"), ((77.1, 79.1), "tied"), ((82.0, 84.0), "lower")):
@@ -160,7 +165,7 @@ def test_published_values_are_judged_apart_with_their_sources():
 def test_tables_show_missing_cells_with_their_reason_and_keep_soft_scores_apart():
     changes = [(("co2", 8, 0), {"test": None, "status": TIME_CAP}), (("oc1", 8, 0), None), (("greedy_em", 2, 1), None)]
     changes.append((("oc1", 2, 0), {"test": 0.7, "search": None}))
-    page = report.page([results(changes), Results.of(config("connect4"), [])])
+    page = page_of([results(changes), Results.of(config("connect4"), [])])
     assert "| CO2 (re-implemented) | 70.00 | 80.00 | — (time cap) |" in page
     assert "| OC1 (re-implemented) | 70.00 † | 80.00 | — (not run) |" in page
     assert page.count("† This cell is of an earlier set-up") == 1
@@ -201,10 +206,10 @@ def with_epochs(record, epochs):
 
 
 def test_finetuned_cells_that_start_from_another_tree_than_greedy_are_marked():
-    assert "* MNIST: Finetuned starts from the Greedy line's tree in 6 of 6 cases." in report.page([results()])
+    assert "* MNIST: Finetuned starts from the Greedy line's tree in 6 of 6 cases." in page_of([results()])
     other = [with_epochs(cell("greedy_em", 2, seed, 0.7), 35) for seed in (0, 1)]
     both = [*other, *(cell("finetuned_em", 2, seed, 0.8) for seed in (0, 1))]
-    page = report.page([Results.of(config(), both)])
+    page = page_of([Results.of(config(), both)])
     assert "in 0 of 1 cases" in page
     assert "| Finetuned (EM) | 80.00 ± 0.00 † |" in page
     assert "| Greedy (EM) | 70.00 ± 0.00 |" in page
@@ -226,7 +231,7 @@ def test_the_page_says_where_the_grid_of_nu_ends_too_early():
     tried = {"0.1": 0.5, "100": 0.9, "by gain": 0.7}
     trial = cell("co2", 2, 0, 0.8) | {"kind": SELECTION, "validation_hard": tried, "nu": 100.0}
     found = results()
-    page = report.page([replace(found, trials=[trial])])
+    page = page_of([replace(found, trials=[trial])])
     assert "CO2's best ν is the largest tried at 1 of its depths, and trials of larger ν are missing" in page
 
 
@@ -237,7 +242,7 @@ def test_cells_of_other_data_with_the_same_name_are_left_out():
     found = Results.of(known, made)
     assert (found.get("co2", 2, "test_hard"), found.n_other_data) == (None, 1)
     assert found.get("finetuned_em", 2, "test_hard").values == (80.0, 10.0)  # the second has none: an early record
-    assert "1 of other data with the same name were left out" in report.page([found])
+    assert "1 of other data with the same name were left out" in page_of([found])
 
 
 def test_a_verdict_on_data_of_unknown_origin_says_so():
@@ -286,7 +291,7 @@ def test_a_panel_shows_our_lead_from_depth_six_on():
 def test_the_report_reads_cells_and_writes_a_page_beside_its_figure(tmp_path, tiny, capsys):
     tiny.store.put(cell("axis_aligned", 1, 0, 0.5), cell("axis_aligned", 1, 0, 0.9) | {"kind": SELECTION})
     assert report.main([str(tiny.path), "--results", str(tiny.results)]) == 0
-    page = (tmp_path / "results.md").read_text()
+    page = " ".join((tmp_path / "results.md").read_text().split())
     assert "| Axis-aligned (re-implemented) | 50.00 | — (not run) |" in page
     assert "`0123456789ab` on a processor, 2 cores" in page
     assert "![depths](results-digits-depths.png)" in page

@@ -5,7 +5,7 @@ import pytest
 from experiments.store import store_of
 
 from crisptree.datasets import Dataset
-from experiments import roughness, weight_images
+from experiments import roughness
 from tests.toys import plain_tree
 
 
@@ -64,9 +64,9 @@ def test_the_clearest_splits_resemble_what_they_part():
     X = rng.normal(size=(400, 36)).astype(np.float32)
     y = (X[:, 14] + X[:, 15] > X[:, 20] + X[:, 21]).astype(np.int64)
     model = plain_tree(max_depth=2, image_shape=(6, 6), random_state=0).fit(X, y)
-    clear = weight_images.resemblance(model, (X, y))
+    clear = roughness.resemblance(model, (X, y))
     assert clear[0] > 0.9
-    chosen = weight_images.clearest(model, (X, y))
+    chosen = roughness.clearest(model, (X, y))
     assert chosen[0] == (0, 0)
     assert [depth for depth, _ in chosen] == [0, 1]
     _, split = chosen[1]

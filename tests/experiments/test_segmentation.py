@@ -36,7 +36,7 @@ def test_every_row_and_seed_becomes_a_record_and_every_row_a_line_and_none_runs_
     found = [(record["row"], record["seed"]) for record in store.records()]
     assert found == [(row, seed) for row in sorted(segmentation.ROWS) for seed in (0, 1)]
     page = (few / "page.md").read_text()
-    assert all(page.count(f"| {what} | 2 |") == 2 for what in segmentation.WHAT.values())
+    assert all(page.count(f": {what} | 2 |") == 2 for what in segmentation.WHAT.values())
     record = store.get("stacked", 1)
     assert (record["parameters"]["stages"], record["parameters"]["split"]) == (2, "oblique")
     assert record["test"]["pixel_accuracy"] > 0.9
