@@ -34,7 +34,6 @@ __all__ = [
     "distributed",
     "explain",
     "export",
-    "limits",
     "metrics",
 ]
 
@@ -57,7 +56,7 @@ _HOMES = {
     "skops_trusted_types": "crisptree.persistence.trusted_types",
 }
 
-_MODULES = ("distributed", "explain", "export", "limits", "metrics")
+_MODULES = ("distributed", "explain", "export", "metrics")
 """Parts of the package that open when they are first asked for."""
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-    from crisptree import distributed, explain, export, limits, metrics
+    from crisptree import distributed, explain, export, metrics
     from crisptree.data.batches import Batches, StreamError
     from crisptree.encoding.table_encoder import TableEncoder
     from crisptree.estimators.classifier import CrispTreeClassifier

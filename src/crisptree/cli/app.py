@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 import crisptree
 from crisptree.cli import datasets, segment
-from crisptree.cli.evaluation import compare, evaluate
+from crisptree.cli.evaluation import evaluate
 from crisptree.cli.export import export
 from crisptree.cli.fit import fit
 from crisptree.cli.inspection import inspect, plot, report
@@ -80,7 +80,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for command in (fit, predict, evaluate, compare, inspect, plot, report, export, datasets.demo):
+for command in (fit, predict, evaluate, inspect, plot, report, export, datasets.demo):
     app.command()(command)
 app.add_typer(segment.app)
 app.add_typer(datasets.app)

@@ -253,27 +253,6 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
             self.oob_score_ = float(score)
         return self.forest_.trees[0]
 
-    def proximity(self, X: MatrixLike, Y: MatrixLike | None = None) -> npt.NDArray[np.float64]:
-        """Compute the share of trees in which two rows end in the same leaf.  (n, n_features), (m, n_features) → (n, m)
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        Y : array-like of shape (m_samples, n_features), default=None
-            Rows to compare them with; None compares X with itself.
-        """
-        leaves = self.leaf_indices(X)
-        others = leaves if Y is None else self.leaf_indices(Y)
-        shares = np.empty((len(leaves), len(others)))
-        for start in range(0, len(leaves), PROXIMITY_CHUNK):
-            rows = leaves[start : start + PROXIMITY_CHUNK]
-            n_shared = np.zeros((len(rows), len(others)), dtype=np.int32)
-            for tree in range(leaves.shape[1]):
-                n_shared += rows[:, tree, None] == others[None, :, tree]
-            shares[start : start + len(rows)] = n_shared / leaves.shape[1]
-        return shares
-
     def decision_path(self, X: MatrixLike) -> tuple[sparse.csr_matrix, npt.NDArray[np.int64]]:
         """Return the nodes that every row visits in all trees, in the format of scikit-learn's forests.
 
@@ -444,26 +423,6 @@ class CrispForestClassifier(ProbabilisticClassifier, ForestClassifierParameters,
 
     def _difference(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:
         return float(np.mean(one != other))
-
-    def margins(self, X: MatrixLike, y: ArrayLike | None = None) -> npt.NDArray[np.float64]:
-        """Compute margins: the mean probability of a class minus that of the best other class.  (n,)
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,), default=None
-            The classes, such as the true ones, whose margins are negative where the forest is wrong. None takes the
-            predicted ones.
-        """
-        values = self._values(X)
-        numbers = values.argmax(axis=1)
-        if y is not None:
-            numbers = checks.check_validation(self, (X, y), ClassEncoding(self.classes_), "y").y
-        own = values[np.arange(len(values)), numbers]
-        others = values.copy()
-        others[np.arange(len(values)), numbers] = -np.inf
-        return own - (others.max(axis=1) if values.shape[1] > 1 else 0.0)
 
     @property
     def estimator_(self) -> CrispTreeClassifier:

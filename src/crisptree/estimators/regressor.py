@@ -118,41 +118,6 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
 
     ENCODING = RegressionEncoding
 
-    def partial_fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        memory: float = 1.0,
-        grow: bool = False,
-    ) -> Self:
-        """Update the tree with new rows; see ``CrispTreeClassifier.partial_fit``.
-
-        The first call is a fit, and sets the scale of y and of the features for all later ones.
-
-        Parameters
-        ----------
-        X, y, sample_weight : array-like
-            New rows, their targets and weights, as in ``fit``.
-        memory, grow : float, bool, default=1.0, False
-            As in ``CrispTreeClassifier.partial_fit``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from crisptree import CrispTreeRegressor, TrainingOptions
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> training = TrainingOptions(steepness_step=0.1)
-        >>> parameters = {"split": "oblique", "input_noise": 0.7, "l1": 0.0, "shrinkage": 0.0, "training": training}
-        >>> model = CrispTreeRegressor(max_depth=2, random_state=0, **parameters).partial_fit(X[::2], y[::2])
-        >>> model = model.partial_fit(X[1::2], y[1::2])
-        >>> int(model.tree_.statistics.node_counts[0, 0]), bool(model.score(X, y) > 0.3)
-        (442, True)
-        """
-        self._check_updating(memory, grow)
-        return self._partial_fit((X, y, sample_weight), memory, grow)
-
     def distill(
         self,
         teacher: Any,

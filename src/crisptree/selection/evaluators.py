@@ -62,9 +62,6 @@ TRIAL_TREES = {"classes": 10, "gaussians": 5}
 """Trees of a trial: enough to tell apart most candidates that help a forest from those that help a single tree. The
 gain of a regression by more trees is extrapolated."""
 
-AUTO_TREES = 25
-"""Trees that a forest is assumed to have where n_estimators is "auto"."""
-
 MIN_ERRORS_OVER_REFERENCE = {"image": 2.0, "table": 1.0}
 """Standard errors by which another forest must exceed the reference: a few trees tell forests apart by less than they
 differ between bootstraps. For images the reference has the first noise level, which is best in the mean of several
@@ -450,8 +447,7 @@ class ForestEvaluator(Evaluator):
     def __init__(self, parameters: Mapping[str, Any], fit_trees: FitTrees) -> None:
         super().__init__(parameters)
         self.fit_trees = fit_trees
-        n_trees = parameters["n_estimators"]
-        self.n_trees = AUTO_TREES if n_trees == "auto" else n_trees
+        self.n_trees = parameters["n_estimators"]
 
     def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
         """Train a few trees on every fold and score their mean."""
