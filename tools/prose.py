@@ -46,12 +46,9 @@ ALLOWED_LONG: dict[str, int] = {
     "CONTRIBUTING.md": 2,
     "docs/capabilities.md": 1,
     "docs/paper-to-code.md": 1,
-    "docs/results/paper.md": 25,
     "docs/results/small-tables.md": 3,
 }
-ALLOWED_WORDS: dict[str, int] = {
-    "docs/results/paper.md": 11,
-}
+ALLOWED_WORDS: dict[str, int] = {}
 """Findings of pages that are still to be edited. Numbers may only fall; finished pages leave the list."""
 
 
