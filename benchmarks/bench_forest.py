@@ -282,7 +282,7 @@ def page(folder: Path) -> None:
             row.append(f"{np.mean(scores):.2f} ({len(scores)})" if scores else "—")
         rows.append(row)
     title = "## Settings, on a fifth of the training rows"
-    what = "Depth 10 and bootstraps where the setting says nothing else."
+    what = "Depth 10 and bootstraps unless the setting names others."
     parts.append(f"{title}\n\n{what}\n\n" + table(["setting", *names], rows))
     notes = folder / "notes.md"
     PAGE.write_text(INTRODUCTION + "\n".join([*parts, *([notes.read_text()] if notes.exists() else [])]))
@@ -290,9 +290,12 @@ def page(folder: Path) -> None:
 
 INTRODUCTION = """# Forests
 
-Made by `benchmarks/bench_forest.py`: defaults, 25 trees, test accuracy in %, with the number of seeds in brackets.
-Settings were compared on a fifth of the training rows, never on test rows. Times are ratios of one run.
-[Small tables](small-tables.md) has scores and fit times of forests on tables.
+**25 crisp trees are more accurate than a random forest of 100 trees on MNIST, Fashion-MNIST,
+Connect-4 and digits, by 0.5 to 2.4 points.**
+
+Defaults, test accuracy in %, with the number of seeds in brackets. Settings were compared on a
+fifth of the training rows, never on test rows. Times are ratios of one run. [Small
+tables](small-tables.md) has forests on tables. Made by `benchmarks/bench_forest.py`.
 
 """
 

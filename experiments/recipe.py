@@ -173,14 +173,20 @@ def try_folds(seed: int, home: Path) -> None:
 def page(home: Path) -> str:
     """Write the tables of the available records."""
     there = {data: store(data, home) for data in DATA}
-    lines = ["# What each part gives", "", INTRO, "", "| validation, hard % | " + " | ".join(DATA.values()) + " |"]
+    lines = [
+        "# Effect of each part of the training",
+        "",
+        INTRO,
+        "",
+        "| validation, hard % | " + " | ".join(DATA.values()) + " |",
+    ]
     lines.append("|---|" + "---|" * len(DATA))
     for part in PARTS:
         found = [there[data].get("parts", part, 0) for data in DATA]
         cells = ["—" if one is None else f"{one['hard']:.2f}" for one in found]
         if any(found):
             lines.append(f"| {part} | " + " | ".join(cells) + " |")
-    lines += ["", "## Further parts on fewer rows", "", FEWER, ""]
+    lines += ["", "## Fewer rows", "", FEWER, ""]
     lines += ["| validation, hard % | " + " | ".join(DATA[data] for data in SMALL_ROWS) + " |", "|---|---|---|---|"]
     for part in SMALL:
         some = [[one["hard"] for one in there[data].records(kind="small", part=part)] for data in SMALL_ROWS]
@@ -189,8 +195,8 @@ def page(home: Path) -> str:
             + " | ".join(Summary(tuple(one), len(SMALL_SEEDS)).with_seeds if one else "—" for one in some)
             + " |"
         )
-    lines += ["", "## The plain defaults", "", DEFAULTS, ""]
-    lines += ["| test | hard % | to reach | soft % | training % | leaves | chosen |", "|---|---|---|---|---|---|---|"]
+    lines += ["", "## Test accuracy of earlier defaults", "", DEFAULTS, ""]
+    lines += ["| test | hard % | target | soft % | training % | leaves | selected |", "|---|---|---|---|---|---|---|"]
     for (data, kind), (title, goal) in GOALS.items():
         records = there[data].records(kind=kind)
         if records:
@@ -199,7 +205,14 @@ def page(home: Path) -> str:
             leaves = np.mean([record["leaves"] for record in records])
             cells = [title, columns[0], goal, *columns[1:], f"{leaves:.0f}", f"noise {widths}"]
             lines.append("| " + " | ".join(map(str, cells)) + " |")
-    lines += ["", "## The defaults with more", "", MORE, "", "| test, hard % | " + " | ".join(DATA.values()) + " |"]
+    lines += [
+        "",
+        "## Defaults with one more parameter",
+        "",
+        MORE,
+        "",
+        "| test, hard % | " + " | ".join(DATA.values()) + " |",
+    ]
     lines.append("|---|" + "---|" * len(DATA))
     for part in ("defaults", *VARIANTS):
         kind = "variants" if part in VARIANTS else part
@@ -209,26 +222,29 @@ def page(home: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-INTRO = (
-    "Made by `python -m experiments.recipe parts`, `defaults` and `page`. Depth 8, one seed, hard accuracy on the "
-    "validation rows; the lines from “+ likelihood” on add to the one before, those with noise train by the likelihood "
-    "with one scale for all features unless they say otherwise."
-)
-FEWER = (
-    "Made by `python -m experiments.recipe small`: MNIST with 10,000 training and 2,000 validation rows, Connect-4 "
-    f"with 20,000 training rows, all digits; mean ± spread over {len(SMALL_SEEDS)} seeds."
-)
-DEFAULTS = (
-    "`CrispTreeClassifier(max_depth=8)`, and `image_shape` for the images, on training and validation rows together; "
-    f"mean ± spread over {len(SEEDS)} seeds on the test rows. They chose nothing, but an earlier version of the choice "
-    "had been scored on them once before this one."
-)
+INTRO = """\
+**Noise on the inputs contributes most: it raises validation accuracy from 95.6 to 96.6 % on
+MNIST and from 78.7 to 81.4 % on Connect-4.** Trees of depth 8 then reach 96.5 % on MNIST's test
+images.
 
-MORE = (
-    "Made by `python -m experiments.recipe variants`: the plain defaults beside the same with one more parameter, on "
-    "the test rows. Four times as many epochs of finetuning bring little, and shifts nothing once there are 60,000 "
-    "images; neither is the default."
-)
+Depth 8, one seed, accuracy of the deterministic tree on validation rows. The lines from "+
+likelihood" on add to the one before; those with noise train by the likelihood with one scale for
+all features unless they say otherwise.
+
+    python -m experiments.recipe parts
+    python -m experiments.recipe page"""
+FEWER = f"""\
+MNIST with 10,000 training and 2,000 validation rows, Connect-4 with 20,000 training rows, all
+digits; mean ± standard deviation over {len(SMALL_SEEDS)} seeds (`python -m experiments.recipe
+small`)."""
+DEFAULTS = f"""\
+`CrispTreeClassifier(max_depth=8)`, with `image_shape` for images, trained on training and
+validation rows; mean ± standard deviation over {len(SEEDS)} seeds on the test rows, which
+selected nothing; an earlier version of the selection had been scored on them once (`python -m
+experiments.recipe defaults`)."""
+MORE = """\
+Test rows. Four times as many epochs of finetuning gain little, and random shifts nothing with
+60,000 images; neither is the default (`python -m experiments.recipe variants`)."""
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ NOT_BUT = {
     r"\bmade (data|table|tables|images)\b|\(made\)": "synthetic data",
     r"as good as|on a level with|beyond chance": "comparable to, within one standard error of",
     r"\b(said|told|says|tells|tell) (what|where|how|so|why|of|about|about the same|nothing)\b": "be explicit",
-    r"by chance|drawn by|at chance": "at random",
+    r"by chance|at chance|drawn by chance": "at random",
     r"\bsettled?\b": "finalized, selected",
     r"\bendurance\b|fits that survive": "checkpoints",
     r"out of the bag, for nothing": "out-of-bag score",
@@ -45,36 +45,10 @@ NOT_BUT = {
 ALLOWED_LONG: dict[str, int] = {
     "CONTRIBUTING.md": 2,
     "docs/capabilities.md": 1,
-    "docs/guide/deployment.md": 1,
-    "docs/guide/explanations.md": 1,
-    "docs/guide/large-data.md": 1,
     "docs/paper-to-code.md": 1,
-    "docs/results/cnn.md": 2,
-    "docs/results/export.md": 13,
-    "docs/results/forests/notes.md": 5,
-    "docs/results/forests.md": 7,
-    "docs/results/images.md": 2,
-    "docs/results/paper.md": 25,
-    "docs/results/prediction.md": 16,
-    "docs/results/recipe.md": 4,
-    "docs/results/scale.md": 10,
-    "docs/results/segmentation/notes.md": 8,
-    "docs/results/segmentation.md": 11,
     "docs/results/small-tables.md": 3,
-    "docs/results/training-speed.md": 1,
 }
-ALLOWED_WORDS: dict[str, int] = {
-    "docs/results/distill.md": 3,
-    "docs/results/export.md": 1,
-    "docs/results/forests.md": 1,
-    "docs/results/paper.md": 11,
-    "docs/results/prediction.md": 1,
-    "docs/results/recipe.md": 1,
-    "docs/results/scale.md": 1,
-    "docs/results/segmentation/notes.md": 1,
-    "docs/results/segmentation.md": 1,
-    "docs/results/tables.md": 2,
-}
+ALLOWED_WORDS: dict[str, int] = {}
 """Findings of pages that are still to be edited. Numbers may only fall; finished pages leave the list."""
 
 

@@ -11,7 +11,6 @@ from sklearn.metrics import auc, r2_score, roc_curve
 
 from crisptree import metrics
 from crisptree.export.javascript import read_runtime
-from crisptree.export.rules import COLORS
 from crisptree.inference import FlatTree
 from crisptree.inference.finalization import iterate_path
 from crisptree.inference.flat_tree import visit_splits
@@ -79,6 +78,9 @@ MAX_DOTS, RESIDUAL_BINS = 1000, 31
 
 MAX_IMPORTANCES = 300
 """Columns whose importance is listed."""
+
+COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
+"""matplotlib's tab10, which ``crisptree.plots`` uses; the page needs no matplotlib."""
 
 
 def build_context(view: ModelView, rows: ReportRows | None, max_samples: int, target: str | None) -> dict[str, Any]:
