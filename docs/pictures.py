@@ -14,11 +14,10 @@ HERE = Path(__file__).parent
 
 PICTURES = {
     "plot_selection": ["choices.png"],
-    "plot_cnn_splits": ["networks-tree.png"],
+    "plot_information_gain": ["information-gain.png"],
     "plot_distances": ["distances.png", "distances-stages.png", "distances-weights.png"],
-    "plot_figure_1": ["figure-1-plane.png", "figure-1-tree.png"],
+    "plot_figure_1": ["figure-1.png"],
     "plot_supplement_trees": ["tree-mnist.png", "tree-fashion.png"],
-    "plot_roughness": ["roughness.png"],
     "plot_segmentation": ["cells.png", "cells-weights.png"],
     "plot_soft_to_hard": ["soft-to-hard.png", "training.png"],
     "plot_one_path": ["confusion.png", "path-in-tree.png"],

@@ -10,19 +10,9 @@ from experiments.along import Along, Growth
 from experiments.cells import Cell
 from experiments.configs import Baselines
 from experiments.methods import DEFAULT_BOUND
-from experiments.nus import count_trials, select_co2, select_non_greedy
+from experiments.nus import select_co2, select_non_greedy
 from experiments.session import Session
 from experiments.trees import Grown, TimeCapReached, at_most, timed, train_on
-
-
-def count(session: Session) -> int:
-    """Count the steps of progress."""
-    baselines = session.config.baselines
-    total = count_trials(session, baselines) if baselines is not None else 0
-    if session.trains:
-        total += len(_soft_cells(session))
-        total += sum(len(_cells(session, baselines, name)) for name in baselines.methods) if baselines else 0
-    return total
 
 
 def run(session: Session) -> None:
@@ -117,13 +107,7 @@ def _cells(session: Session, baselines: Baselines, name: str) -> list[Cell]:
 
 
 def _open(session: Session, wanted: list[Cell], config_of: Callable[[Cell], dict[str, Any]], cap: float) -> list[Cell]:
-    still = []
-    for cell in wanted:
-        if session.is_valid(cell, config_of(cell), cap):
-            session.skip(cell)
-        else:
-            still.append(cell)
-    return still
+    return [cell for cell in wanted if not session.is_valid(cell, config_of(cell), cap)]
 
 
 def _soft_cells(session: Session) -> list[Cell]:
@@ -141,7 +125,6 @@ def _run_soft(session: Session, cell: Cell) -> None:
     model = methods.soft(cell.depth, soft.epochs, cell.seed)
     config = session.describe(model)
     if session.is_valid(cell, config, cap):
-        session.skip(cell)
         return
     try:
         with at_most(cap):

@@ -38,7 +38,7 @@ class Baselines:
     seeds: tuple[int, ...]
     epochs: int
     time_cap: float
-    nus: tuple[float, ...] = (0.1, 1.0, 4.0, 10.0, 43.0, 100.0)
+    nus: tuple[float, ...] = (0.1, 1.0, 4.0, 10.0, 43.0, 100.0, 250.0, 1000.0)
     rates: tuple[float, ...] = (RATE,)
     deep_from: int | None = None
     deep_seeds: tuple[int, ...] = ()
@@ -66,7 +66,10 @@ class Soft:
 
 @dataclass(frozen=True)
 class Config:
-    """One data set's experiment; ``made`` where its rows come from a law and not from the world."""
+    """One data set's experiment; ``made`` where its rows come from a law and not from the world.
+
+    ``fingerprint`` is that of the published data (``provenance.fingerprint``), None where the files were never here.
+    """
 
     data: str
     title: str
@@ -75,6 +78,7 @@ class Config:
     baselines: Baselines | None = None
     soft: Soft | None = None
     made: bool = False
+    fingerprint: str | None = None
 
 
 PARTS: dict[str, type[Ours] | type[Baselines] | type[Soft]] = {"ours": Ours, "baselines": Baselines, "soft": Soft}

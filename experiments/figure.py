@@ -1,4 +1,4 @@
-"""The depth curves in the paper's layout: one column per data set, baselines dashed; and our lead from depth 6 on."""
+"""The figures of the page: accuracy over the depth, and EM beside the alternating scheme, one of each per data set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -14,7 +13,6 @@ from experiments.comparing import Comparison
 from experiments.methods import METHODS
 from experiments.table import Results
 
-LARGEST_SVG = 300_000
 TEST, TRAIN = "test_hard", "train_hard"
 OURS, LEAD_FROM = "finetuned_em", 6
 """Whose lead is drawn, and from which depth on: above it curves lie too close for an axis that shows them all."""
@@ -30,72 +28,68 @@ STYLES: dict[str, dict[str, Any]] = {
     "co2": {"color": "#4393c3", "linestyle": "--", "marker": "v"},
     "non_greedy": {"color": "#2166ac", "linestyle": "--", "marker": "d"},
 }
-SOFT_STYLE = {"color": "#e6a700", "linestyle": ":", "marker": "*"}
+SOFT = ("soft", {"color": "#e6a700", "linestyle": ":", "marker": "*"})
+SOFT_METRICS = {TEST: "test_soft", TRAIN: "train_soft"}
+PAIRS = (("greedy_em", "greedy_alternating"), ("finetuned_em", "finetuned_alternating"))
+"""The lines of the supplement's figure: EM and the alternating scheme."""
+
 LEAD_LINES = {"linewidth": 1.2, "markersize": 4, "elinewidth": 0.7, "capsize": 2}
 LEAD_TICKS = (-1, 0, 1, 2, 5, 10, 20)
-SOFT_METRICS = {"test_hard": "test_soft", "train_hard": "train_soft"}
 
 
-def draw(columns: Sequence[Results]) -> Figure:
-    """Draw one column per data set that has a finished cell."""
-    figure = Figure(figsize=(max(3.1 * len(columns) + 0.6, 5.2), 9.4), layout="constrained")
-    axes = figure.subplots(3, len(columns), squeeze=False, sharex="col")
-    for column, results in enumerate(columns):
-        draw_curves(axes[0, column], results, TEST)
-        draw_leads(axes[1, column], results)
-        draw_curves(axes[2, column], results, TRAIN)
-        axes[0, column].set_title(results.config.title)
-        axes[2, column].set_xlabel("Maximum depth")
-    names = (
-        "Test accuracy [%]",
-        f"Test: {METHODS[OURS].label} minus the\nother, from depth {LEAD_FROM} on [points]",
-        "Training accuracy [%]",
-    )
-    for row, name in enumerate(names):
-        axes[row, 0].set_ylabel(name)
-    handles = {}
-    for axis in axes.flat:
-        handles.update(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
-    order = [name for name in (*(METHODS[key].label for key in STYLES), "Soft, visits all leaves") if name in handles]
-    figure.legend(
-        [handles[name] for name in order],
-        order,
-        loc="outside lower center",
-        ncols=2 if len(columns) == 1 else 4,
-        fontsize=8,
-        handlelength=3,
-        frameon=False,
-    )
+def draw_depths(results: Results) -> Figure:
+    """Draw a column of the paper's figure 3, with our lead between test and training accuracy."""
+    figure, (test, lead, train) = _new_figure(results)
+    names = [name for name in STYLES if not name.endswith("alternating")]
+    for axis, metric in ((test, TEST), (train, TRAIN)):
+        draw_curves(axis, results, metric, names)
+        _draw_curve(axis, results, SOFT[0], SOFT_METRICS[metric], "Soft, visits all leaves", SOFT[1])
+    depths = [depth for depth in results.config.depths if depth >= LEAD_FROM]
+    for name in names:
+        if name != OURS:
+            _draw_leads(lead, results, OURS, name, depths, METHODS[name].label)
+    lead.set_title(f"Lead of {METHODS[OURS].label} on test rows,\nfrom depth {LEAD_FROM} on [points]", fontsize=9)
+    lead.set_yscale("symlog", linthresh=2)
+    lead.set_yticks(LEAD_TICKS, [f"{tick:+d}" if tick else "0" for tick in LEAD_TICKS])
+    return _with_legend(figure, test)
+
+
+def draw_schemes(results: Results) -> Figure:
+    """Draw a column of the supplement's figure: EM and the alternating scheme, and the difference of the two."""
+    figure, (test, lead, train) = _new_figure(results)
+    for axis, metric in ((test, TEST), (train, TRAIN)):
+        draw_curves(axis, results, metric, [name for pair in PAIRS for name in pair])
+    for one, other in PAIRS:
+        _draw_leads(lead, results, one, other, results.config.depths, METHODS[one].short, style=one)
+    lead.set_title("EM minus alternating\non test rows [points]", fontsize=9)
+    return _with_legend(figure, test)
+
+
+def _new_figure(results: Results) -> tuple[Figure, Any]:
+    figure = Figure(figsize=(11.0, 4.2), layout="constrained")
+    axes = figure.subplots(1, 3)
+    figure.suptitle(results.config.title, fontsize=11, fontweight="bold")
+    for axis, name in zip(axes, ("Test accuracy [%]", "", "Training accuracy [%]"), strict=True):
+        axis.set_title(name, fontsize=9)
+        axis.set_xlabel("Maximum depth")
+        axis.set_xticks(results.config.depths)
+        axis.grid(alpha=0.25, linewidth=0.6)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[1].axhline(0, color="#666666", linewidth=1.0)
+    return figure, axes
+
+
+def _with_legend(figure: Figure, axis: Any) -> Figure:
+    handles, names = axis.get_legend_handles_labels()
+    style: dict[str, Any] = {"fontsize": 8, "handlelength": 3, "frameon": False}
+    figure.legend(handles, names, loc="outside lower center", ncols=4, **style)
     return figure
 
 
-def draw_leads(axis: Any, results: Results) -> Any:
-    """Draw the difference of our test accuracy to each other method, with the width of a tie as a bar."""
-    depths = [depth for depth in results.config.depths if depth >= LEAD_FROM]
-    for name, style in STYLES.items():
-        found = [(depth, results.get(OURS, depth, TEST), results.get(name, depth, TEST)) for depth in depths]
-        pairs = [(depth, Comparison(ours, other, "", "")) for depth, ours, other in found if ours and other]
-        if name == OURS or not pairs:
-            continue
-        places, leads, widths = zip(*((depth, pair.lead, pair.width) for depth, pair in pairs), strict=True)
-        axis.errorbar(places, leads, yerr=widths, label=METHODS[name].label, **LEAD_LINES, **style)
-    axis.axhline(0, color="#b2182b", linewidth=1.2)
-    axis.set_yscale("symlog", linthresh=2)
-    axis.set_yticks(LEAD_TICKS, [f"{tick:+d}" if tick else "0" for tick in LEAD_TICKS])
-    axis.grid(alpha=0.25, linewidth=0.6)
-    axis.spines[["top", "right"]].set_visible(False)
-    return axis
-
-
-def draw_curves(axis: Any, results: Results, metric: str) -> Any:
-    """Draw the hard accuracy of every method over the depth, and the soft tree's soft one."""
-    for name, style in STYLES.items():
-        _draw_curve(axis, results, name, metric, METHODS[name].label, style)
-    _draw_curve(axis, results, "soft", SOFT_METRICS[metric], "Soft, visits all leaves", SOFT_STYLE)
-    axis.set_xticks(results.config.depths)
-    axis.grid(alpha=0.25, linewidth=0.6)
-    axis.spines[["top", "right"]].set_visible(False)
-    return axis
+def draw_curves(axis: Any, results: Results, metric: str, names: Sequence[str]) -> None:
+    """Draw the hard accuracy of methods over the depth."""
+    for name in names:
+        _draw_curve(axis, results, name, metric, METHODS[name].label, STYLES[name])
 
 
 def _draw_curve(axis: Any, results: Results, name: str, metric: str, title: str, style: dict[str, Any]) -> None:
@@ -111,14 +105,25 @@ def _draw_curve(axis: Any, results: Results, name: str, metric: str, title: str,
         axis.fill_between(depths, means - spreads, means + spreads, color=style["color"], alpha=0.2, linewidth=0)
 
 
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a picture as .png, and as .svg where that is small."""
+def _draw_leads(
+    axis: Any, results: Results, one: str, other: str, depths: Sequence[int], title: str, *, style: str = ""
+) -> None:
+    """Draw the difference of two test accuracies, with the width of a tie as a bar."""
+    found = [(depth, results.get(one, depth, TEST), results.get(other, depth, TEST)) for depth in depths]
+    pairs = [(depth, Comparison(first, second, "", "")) for depth, first, second in found if first and second]
+    if pairs:
+        places, leads, widths = zip(*((depth, pair.lead, pair.width) for depth, pair in pairs), strict=True)
+        axis.errorbar(places, leads, yerr=widths, label=title, **LEAD_LINES, **STYLES[style or other])
+
+
+FIGURES = {"depths": draw_depths, "schemes": draw_schemes}
+
+
+def save(results: Results, stem: Path) -> list[Path]:
+    """Draw both figures of a data set beside the page: ``paper-mnist-depths.png``, ``paper-mnist-schemes.png``."""
     stem.parent.mkdir(parents=True, exist_ok=True)
-    picture, drawing = (stem.with_name(stem.name + ending) for ending in (".png", ".svg"))
-    with matplotlib.rc_context({"svg.hashsalt": "crisptree", "svg.fonttype": "none"}):
-        figure.savefig(picture, dpi=150, metadata={"Software": None})
-        figure.savefig(drawing, metadata={"Date": None, "Creator": None})
-    if drawing.stat().st_size > LARGEST_SVG:
-        drawing.unlink()
-        return [picture]
-    return [picture, drawing]
+    written = []
+    for name, draw in FIGURES.items():
+        written.append(stem.with_name(f"{stem.name}-{results.config.data}-{name}.png".replace("_", "-")))
+        draw(results).savefig(written[-1], dpi=110, metadata={"Software": None})
+    return written

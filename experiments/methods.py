@@ -88,9 +88,8 @@ EARLIER_DEFAULTS: dict[str, Any] = {
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 
 
-def ours(stage: str, algorithm: str, depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
-    """Make a tree with the paper's protocol; the selected epochs are those of growth and of finetuning."""
-    finetune_epochs = 0 if stage == "greedy" else epochs
+def ours(algorithm: str, depth: int, epochs: int, finetune_epochs: int, seed: int) -> CrispTreeClassifier:
+    """Make a tree with the paper's protocol; without epochs of finetuning it is a greedy one."""
     return CrispTreeClassifier.paper(
         algorithm=algorithm,
         max_depth=depth,
@@ -159,6 +158,12 @@ def parameters(model: CrispTreeClassifier) -> dict[str, Any]:
     if not any(values[penalty] for penalty in PENALTIES):
         del values["penalty_share"]  # which has nothing to share out
     return changed_values(values)
+
+
+def effective_parameters(model: Any) -> dict[str, Any]:
+    """Return all parameters of an estimator that say what is trained, for a record; functions by their name."""
+    values = {name: value for name, value in model.flat_parameters().items() if name not in IGNORED_PARAMETERS}
+    return {name: getattr(value, "__name__", value) for name, value in values.items()}
 
 
 def changed_values(parameters: dict[str, Any]) -> dict[str, Any]:

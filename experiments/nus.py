@@ -16,12 +16,6 @@ from experiments.trees import Grown, TimeCapReached, at_most, train_on
 Chosen = dict[int, Bounded | None]
 
 
-def count_trials(session: Session, baselines: Baselines) -> int:
-    """Count the steps of progress of the selection."""
-    names = [name for name in ("co2", "non_greedy") if name in baselines.methods]
-    return sum(len(_depths(session, baselines, name)) * len(baselines.candidates(name)) for name in names)
-
-
 def select_co2(session: Session, baselines: Baselines, along: Along) -> Chosen:
     """CO2's ν at every depth; None where the time cap came first."""
     trials = _Trials(session, baselines, "co2", _depths(session, baselines, "co2"), along)
@@ -44,7 +38,7 @@ def select_non_greedy(session: Session, baselines: Baselines, along: Along) -> C
 
     def train(cell: Cell, grown: Grown) -> None:
         for one in trials.candidates:
-            if cell.depth not in trials.open(one, skip=False):
+            if cell.depth not in trials.open(one):
                 continue
             like = methods.baseline("non_greedy", cell.depth, baselines.epochs, trials.seed, one)
             try:
@@ -57,7 +51,7 @@ def select_non_greedy(session: Session, baselines: Baselines, along: Along) -> C
 
     def give_up(cell: Cell) -> None:
         for one in trials.candidates:
-            if cell.depth in trials.open(one, skip=False):
+            if cell.depth in trials.open(one):
                 trials.put(cell.depth, one, None)
 
     still = [trials.open(one) for one in trials.candidates]
@@ -84,13 +78,9 @@ class _Trials:
     def cell(self, depth: int) -> Cell:
         return Cell(self.name, depth, self.seed)
 
-    def open(self, one: Bounded, *, skip: bool = True) -> list[int]:
+    def open(self, one: Bounded) -> list[int]:
         """List the depths at which a candidate has no score yet."""
-        there = [depth for depth in self.depths if str(one) in self.scores[depth]]
-        if skip:
-            for depth in there:
-                self.session.skip(self.cell(depth))
-        return [depth for depth in self.depths if depth not in there]
+        return [depth for depth in self.depths if str(one) not in self.scores[depth]]
 
     def put(self, depth: int, one: Bounded, score: float | None) -> None:
         self.scores[depth][str(one)] = score

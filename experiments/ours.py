@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from experiments import cells, methods
@@ -12,18 +13,6 @@ from experiments.store import as_json
 from experiments.trees import Grown, grow, timed, train_on
 
 
-def count(session: Session) -> int:
-    """Count the steps of progress."""
-    ours = session.config.ours
-    if ours is None:
-        return 0
-    names = _names(ours)
-    total = len(session.wanted(names, ours.seeds)) if session.trains else 0
-    if len(ours.epochs) > 1:
-        total += len(ours.epochs) * len(session.selection_cells(names, ours.choice_seeds))
-    return total
-
-
 def run(session: Session) -> None:
     """Run all requested cells of the paper's own algorithms."""
     ours = session.config.ours
@@ -31,71 +20,95 @@ def run(session: Session) -> None:
         _run(session, ours, algorithm)
 
 
-def _names(ours: Ours) -> list[str]:
-    return [f"{stage}_{algorithm}" for algorithm in ours.algorithms for stage in methods.STAGES]
-
-
 def _run(session: Session, ours: Ours, algorithm: str) -> None:
-    names = [f"{stage}_{algorithm}" for stage in methods.STAGES]
-    wanted = session.wanted(names, ours.seeds)
-    chosen = _choose(session, ours, algorithm, session.selection_cells(names, ours.choice_seeds))
+    """Run both lines: Greedy selects the epochs of growth, Finetuned starts from that tree and selects its own."""
+    greedy, finetuned = (f"{stage}_{algorithm}" for stage in methods.STAGES)
+    tuned = session.selection_cells([finetuned], ours.choice_seeds)
+    starts = session.selection_cells([greedy], ours.choice_seeds)
+    starts += [Cell(greedy, depth, seed) for seed in ours.choice_seeds for depth in _depths(tuned)]
+    growth = _choose(session, ours, list(dict.fromkeys(starts)), None)
+    finetuning = _choose(session, ours, tuned, growth)
     for seed in ours.seeds if session.trains else ():
+        wanted = [cell for cell in session.wanted([greedy, finetuned], ours.seeds) if cell.seed == seed]
         for epochs in ours.epochs:
-            mine = [cell for cell in wanted if cell.seed == seed and chosen[cell.method, cell.depth] == epochs]
-            _finish(session, algorithm, epochs, mine)
+            mine = [cell for cell in wanted if growth[cell.depth] == epochs]
+            _finish(session, algorithm, epochs, mine, finetuning)
 
 
-def _finish(session: Session, algorithm: str, epochs: int, wanted: list[Cell]) -> None:
-    """Run the cells of one seed that share a number of epochs, and so one growth."""
+def _finish(session: Session, algorithm: str, epochs: int, wanted: list[Cell], finetuning: Mapping[int, int]) -> None:
+    """Run the cells of one seed that share a number of epochs of growth, and so one growth."""
     grown = None
     for cell in wanted:
-        model = _model(cell, epochs)
+        more = finetuning[cell.depth] if _is_finetuned(cell) else 0
+        model = methods.ours(algorithm, cell.depth, epochs, more, cell.seed)
         config = session.describe(model, grown_to=session.config.depths[-1])
         if session.is_valid(cell, config):
-            session.skip(cell)
             continue
         grown = grown or _grown(session, "all", algorithm, epochs, cell.seed)
-        trained, seconds = _trained(session, grown, cell, epochs, "all")
-        growing = grown.seconds_to(cell.depth)
-        session.finish(cell, config, trained, growing + seconds, epochs=epochs, seconds_growing=round(growing, 3))
+        trained, seconds = _trained(session, grown, cell, model, "all")
+        growing = round(grown.seconds_to(cell.depth), 3)
+        outcome = {"epochs": epochs, "finetune_epochs": more, "seconds_growing": growing}
+        session.finish(cell, config, trained, growing + seconds, **outcome)
 
 
-def _choose(session: Session, ours: Ours, algorithm: str, trials: list[Cell]) -> dict[tuple[str, int], int]:
-    """Select the epochs of each method and depth by the hard accuracy on validation rows; fewer win ties."""
-    pairs = list(dict.fromkeys((cell.method, cell.depth) for cell in trials))
+def _choose(session: Session, ours: Ours, trials: list[Cell], growth: Mapping[int, int] | None) -> dict[int, int]:
+    """Select the epochs at each depth by the mean hard accuracy on validation rows; fewer win ties.
+
+    Without ``growth`` they are those of growth, else those of finetuning a tree of so many epochs of growth.
+    """
     if len(ours.epochs) == 1:
-        return dict.fromkeys(pairs, ours.epochs[0])
-    scores = {cell: _scores(session, cell) for cell in trials}
+        return dict.fromkeys(session.config.depths, ours.epochs[0])
+    scores = {cell: _scores(session, cell, growth) for cell in trials}
     for seed in dict.fromkeys(cell.seed for cell in trials):
-        for epochs in ours.epochs:
-            _try(session, ours, algorithm, epochs, {cell: scores[cell] for cell in trials if cell.seed == seed})
-    return {pair: best(_means([scores[cell] for cell in trials if _pair(cell) == pair]), ours.epochs) for pair in pairs}
+        grown: dict[int, Grown] = {}
+        for cell, epochs in [(cell, epochs) for epochs in ours.epochs for cell in trials if cell.seed == seed]:
+            if str(epochs) not in scores[cell]:
+                _try(session, ours, cell, growth, epochs, scores[cell], grown)
+    return {
+        depth: best(_means([scores[cell] for cell in trials if cell.depth == depth]), ours.epochs)
+        for depth in _depths(trials)
+    }
 
 
-def _try(session: Session, ours: Ours, algorithm: str, epochs: int, scores: dict[Cell, dict[str, float]]) -> None:
-    """Run the trials of one seed with a number of epochs, which share one growth."""
-    grown = None
-    for cell, found in scores.items():
-        if str(epochs) in found:
-            session.skip(cell)
-            continue
-        grown = grown or _grown(session, "train", algorithm, epochs, cell.seed)
-        trained, seconds = _trained(session, grown, cell, epochs, "train")
-        score = hard_accuracy(trained, (session.data.X_valid, session.data.y_valid))
-        found[str(epochs)] = score
-        _record(session, cell, found, ours.epochs)
-        session.progress.step(
-            f"{session.config.data}: {cell}, trial of {epochs} epochs",
-            f"validation {100 * score:.2f} in {seconds:.1f} s",
-        )
+def _try(
+    session: Session,
+    ours: Ours,
+    cell: Cell,
+    growth: Mapping[int, int] | None,
+    epochs: int,
+    scores: dict[str, float],
+    grown: dict[int, Grown],
+) -> None:
+    """Make one trial; trees of the same epochs of growth are grown once for all depths."""
+    algorithm = _algorithm(cell)
+    first, more = (epochs, 0) if growth is None else (growth[cell.depth], epochs)
+    if first not in grown:
+        grown[first] = _grown(session, "train", algorithm, first, cell.seed)
+    model = methods.ours(algorithm, cell.depth, first, more, cell.seed)
+    trained, seconds = _trained(session, grown[first], cell, model, "train")
+    score = hard_accuracy(trained, (session.data.X_valid, session.data.y_valid))
+    scores[str(epochs)] = score
+    whole = all(str(number) in scores for number in ours.epochs)
+    outcome = {"validation_hard": scores, "epochs": best(scores, ours.epochs) if whole else None}
+    session.record(cell, outcome, _selection_config(session, cell, growth), cells.SELECTION)
+    said = f"validation {100 * score:.2f} in {seconds:.1f} s"
+    session.progress.step(f"{session.config.data}: {cell}, trial of {epochs} epochs", said)
 
 
 def _means(scores: list[dict[str, float]]) -> dict[str, float]:
     return {epochs: sum(found[epochs] for found in scores) / len(scores) for epochs in scores[0]}
 
 
-def _pair(cell: Cell) -> tuple[str, int]:
-    return cell.method, cell.depth
+def _depths(trials: list[Cell]) -> list[int]:
+    return list(dict.fromkeys(cell.depth for cell in trials))
+
+
+def _is_finetuned(cell: Cell) -> bool:
+    return cell.method.startswith("finetuned")
+
+
+def _algorithm(cell: Cell) -> str:
+    return cell.method.split("_")[1]
 
 
 def best(scores: dict[str, float], epochs: tuple[int, ...]) -> int:
@@ -103,35 +116,27 @@ def best(scores: dict[str, float], epochs: tuple[int, ...]) -> int:
     return max(epochs, key=lambda number: scores[str(number)])
 
 
-def _scores(session: Session, cell: Cell) -> dict[str, float]:
+def _scores(session: Session, cell: Cell, growth: Mapping[int, int] | None) -> dict[str, float]:
     """Trials of an earlier run with the same configuration."""
     found = session.found(cell, cells.SELECTION)
-    if found is None or found["config"] != as_json(_selection_config(session, cell)):
+    if found is None or found["config"] != as_json(_selection_config(session, cell, growth)):
         return {}
     return found["validation_hard"]
 
 
-def _record(session: Session, cell: Cell, scores: dict[str, float], epochs: tuple[int, ...]) -> None:
-    whole = all(str(number) in scores for number in epochs)
-    outcome = {"validation_hard": scores, "epochs": best(scores, epochs) if whole else None}
-    session.record(cell, outcome, _selection_config(session, cell), cells.SELECTION)
-
-
-def _selection_config(session: Session, cell: Cell) -> dict[str, Any]:
-    config = session.describe(_model(cell, 1), "train", seed=cell.seed, grown_to=session.config.depths[-1])
-    left_open = ("epochs", "finetune_epochs")
+def _selection_config(session: Session, cell: Cell, growth: Mapping[int, int] | None) -> dict[str, Any]:
+    """Return the identity of a selection: trials of finetuning belong to the epochs of growth they start from."""
+    epochs = 1 if growth is None else growth[cell.depth]
+    model = methods.ours(_algorithm(cell), cell.depth, epochs, 1, cell.seed)
+    config = session.describe(model, "train", seed=cell.seed, grown_to=session.config.depths[-1])
+    left_open = ("epochs", "finetune_epochs") if growth is None else ("finetune_epochs",)
     config["parameters"] = {name: value for name, value in config["parameters"].items() if name not in left_open}
     return config
 
 
-def _model(cell: Cell, epochs: int) -> Any:
-    stage, algorithm = cell.method.split("_")
-    return methods.ours(stage, algorithm, cell.depth, epochs, cell.seed)
-
-
 def _grown(session: Session, part: str, algorithm: str, epochs: int, seed: int) -> Grown:
     """Grow the greedy tree of the largest depth, level by level; truncated, it is the tree of a depth."""
-    model = methods.ours("greedy", algorithm, session.config.depths[-1], epochs, seed)
+    model = methods.ours(algorithm, session.config.depths[-1], epochs, 0, seed)
     key = session.describe(model, part, seed=seed, commit=session.commit)
     grown = session.shelf.get(key)
     if grown is None:
@@ -142,9 +147,9 @@ def _grown(session: Session, part: str, algorithm: str, epochs: int, seed: int) 
     return grown
 
 
-def _trained(session: Session, grown: Grown, cell: Cell, epochs: int, part: str) -> tuple[Any, float]:
+def _trained(session: Session, grown: Grown, cell: Cell, like: Any, part: str) -> tuple[Any, float]:
     """Train the cell's tree; return it with the seconds beyond growth."""
     start = grown.model.truncate(cell.depth)
-    if cell.method.startswith("greedy"):
+    if not _is_finetuned(cell):
         return start, 0.0
-    return timed(lambda: train_on(start, _model(cell, epochs), session.rows(part)))
+    return timed(lambda: train_on(start, like, session.rows(part)))

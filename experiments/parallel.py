@@ -25,7 +25,10 @@ from experiments.methods import ALGORITHMS, SEARCHES, SOFT, STAGES
 from experiments.progress import spoken
 from experiments.session import Filter
 from experiments.store import Record, store_of
-from experiments.table import chosen_epochs, expected, is_whole
+from experiments.table import chosen_epochs, expected, is_from_greedy, is_whole
+
+BOUNDED = ("co2", "non_greedy")
+"""The baselines that choose among candidates."""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -54,7 +57,7 @@ class Unit:
 
 
 def waves(config: Config, path: Path, wanted: Filter) -> list[list[Unit]]:
-    """Units in four waves: choices; those of non-greedy training; cells; those of non-greedy training."""
+    """Units in four waves: choices; those of finetuning and non-greedy training; cells; those of the latter."""
     found: list[list[Unit]] = [[], [], [], []]
     depths = config.depths
 
@@ -64,8 +67,9 @@ def waves(config: Config, path: Path, wanted: Filter) -> list[list[Unit]]:
     if ours := config.ours:
         for algorithm in ours.algorithms:
             names = tuple(f"{part}_{algorithm}" for part in STAGES)
-            for seed in ours.choice_seeds if len(ours.epochs) > 1 else ():
-                add(0, names, (seed,), depths, "choose")
+            for wave, name in enumerate(names if len(ours.epochs) > 1 else ()):
+                for seed in ours.choice_seeds:
+                    add(wave, (name,), (seed,), depths, "choose")
             for seed in ours.seeds:
                 add(2, names, (seed,), depths, "all")
     for name in config.baselines.methods if config.baselines else ():
@@ -86,9 +90,15 @@ def waves(config: Config, path: Path, wanted: Filter) -> list[list[Unit]]:
 
 
 def _kept(unit: Unit, wanted: Filter) -> Unit | None:
-    """Filter a unit; model selection has seeds of its own, whatever cells are requested."""
+    """Filter a unit; model selection has seeds of its own, whatever cells are requested.
+
+    Finetuned trees need Greedy's selection too.
+    """
     lists: list[tuple[Any, ...]] = []
-    for values, asked in ((unit.methods, wanted.methods), (unit.seeds, wanted.seeds), (unit.depths, wanted.depths)):
+    names = wanted.methods
+    if names is not None and unit.stage == "choose":
+        names |= {name.replace("finetuned", "greedy") for name in names}
+    for values, asked in ((unit.methods, names), (unit.seeds, wanted.seeds), (unit.depths, wanted.depths)):
         is_choice = unit.stage == "choose" and values is unit.seeds
         lists.append(tuple(value for value in values if asked is None or is_choice or value in asked))
     methods, seeds, depths = lists
@@ -114,7 +124,7 @@ def estimate(unit: Unit, results: Path, known: Sequence[Record]) -> Estimate:
     there = {
         (record["kind"], record["method"], record["depth"], record["seed"])
         for record in records
-        if _is_current(record, chosen)
+        if _is_current(record, chosen, unit.config)
     }
     kind = cells.SELECTION if unit.stage == "choose" else cells.CELL
     asked = expected(unit.config) if kind == cells.CELL else None
@@ -122,7 +132,7 @@ def estimate(unit: Unit, results: Path, known: Sequence[Record]) -> Estimate:
     missing = [key for key in every if (asked is None or key in asked) and (kind, *key) not in there]
     if not missing:
         return Estimate(0, 0.0)
-    trials = _trials(unit) if unit.stage == "choose" else 1
+    trials = _trials(unit, records) if unit.stage == "choose" else 1
     parts = [_seconds(unit.config.data, name, depth, known) for name, depth, _ in missing]
     if any(part is None for part in parts):
         return Estimate(len(missing), None)
@@ -130,11 +140,19 @@ def estimate(unit: Unit, results: Path, known: Sequence[Record]) -> Estimate:
     return Estimate(len(missing), trials * (growing + sum(part[1] for part in parts if part)))
 
 
-def _trials(unit: Unit) -> int:
-    ours = unit.config.ours
+def _trials(unit: Unit, records: Sequence[Record]) -> int:
+    """Count the trials of a choice; of a baseline's larger grid only those of the new candidates."""
+    ours, baselines = unit.config.ours, unit.config.baselines
     if ours and unit.methods[0].endswith(ALGORITHMS):
         return len(ours.epochs)
-    return len(unit.config.baselines.candidates(unit.methods[0])) if unit.config.baselines else 1
+    assert baselines is not None
+    tried = [
+        set(record["validation_hard"])
+        for record in records
+        if record["kind"] == cells.SELECTION and (record["method"],) == unit.methods and record["depth"] in unit.depths
+    ]
+    common = set.intersection(*tried) if len(tried) == len(unit.depths) else set()
+    return len({str(one) for one in baselines.candidates(unit.methods[0])} - common)
 
 
 def _seconds(data: str, name: str, depth: int, known: Sequence[Record]) -> tuple[float, float] | None:
@@ -149,17 +167,23 @@ def _seconds(data: str, name: str, depth: int, known: Sequence[Record]) -> tuple
     return statistics.median(growing), statistics.median(rest)
 
 
-def _is_current(record: Record, chosen: Mapping[tuple[str, int], int]) -> bool:
-    """Return True if a record has a baseline's present set-up, a complete selection, and the selected epochs.
+def _is_current(record: Record, chosen: Mapping[tuple[str, int], int], config: Config) -> bool:
+    """Return True if a record has the present set-up: all candidates tried, the selected epochs, Greedy's tree.
 
     A cell that was given up at a time cap counts.
     """
-    if record["kind"] == cells.SELECTION and not is_whole(record):
+    method, depth = record["method"], record["depth"]
+    if not is_from_greedy(record, chosen):
         return False
-    epochs = chosen.get((record["method"], record["depth"]))
-    if record["kind"] == cells.CELL and epochs not in (None, record.get("epochs")):
-        return False
-    return bool(record["config"].get("search") == SEARCHES.get(record["method"]))
+    if record["kind"] == cells.SELECTION:
+        wanted = config.baselines.candidates(method) if config.baselines and method in BOUNDED else []
+        if not is_whole(record) or {str(one) for one in wanted} - set(record["validation_hard"]):
+            return False
+    elif (epochs := chosen.get((method, depth))) is not None:
+        stage = "finetune_epochs" if method.startswith("finetuned") else "epochs"
+        if record["config"]["parameters"].get(stage) != epochs:
+            return False
+    return bool(record["config"].get("search") == SEARCHES.get(method))
 
 
 def known_cells(results: Path, configs: Iterable[Config]) -> list[Record]:
@@ -187,6 +211,8 @@ def describe(planned: Sequence[Sequence[Unit]], results: Path, jobs: int, consol
     least = max(total / jobs, longest)
     more = f", and {unknown} units without a guess" if unknown else ""
     console.print(f"{spoken(total)} in all, {spoken(least)} with {jobs} at a time{more}.", markup=False)
+    machines = sorted({record["machine"]["gpu"] or record["machine"]["cpu"] for record in known})
+    console.print(f"These are times of the records' machines: {', '.join(machines) or 'none'}.", markup=False)
 
 
 def run(planned: Sequence[Sequence[Unit]], jobs: int, results: Path, shared: Sequence[str], console: Console) -> int:

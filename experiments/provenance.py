@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -9,7 +10,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+
+from crisptree.datasets import Dataset
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("crisptree", "numpy", "scikit-learn", "torch")
@@ -31,6 +35,16 @@ def commit(results: Path) -> str:
 def is_known(name: str) -> bool:
     """Return True if the code of a result can be checked out again."""
     return name != UNKNOWN and not name.endswith("+changes")
+
+
+def fingerprint(data: Dataset) -> str:
+    """Return a hash of all rows and labels, which tells published data from others of the same shape."""
+    digest = hashlib.sha256()
+    for name in ("X_train", "y_train", "X_valid", "y_valid", "X_test", "y_test"):
+        array = np.ascontiguousarray(getattr(data, name))
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array)
+    return digest.hexdigest()[:16]
 
 
 def machine(device: str) -> dict[str, Any]:

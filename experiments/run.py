@@ -107,17 +107,15 @@ def _run_all(
         data=data,
         store=store_of("paper", given.results, config.data),
         shelf=Shelf(trees),
-        progress=Progress(0, console),
+        progress=Progress(console),
         commit=commit,
         device=given.device,
         filter=Filter(given.methods, given.depths, given.seeds),
         time_cap=given.time_cap,
         trains=given.stage == "all",
     )
-    session.progress.expect(ours.count(session) + baselines.count(session))
-    with session.progress:
-        ours.run(session)
-        baselines.run(session)
+    ours.run(session)
+    baselines.run(session)
 
 
 def _parser() -> argparse.ArgumentParser:

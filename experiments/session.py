@@ -54,6 +54,10 @@ class Session:
     def _rows(self) -> dict[str, Rows]:
         return {"train": (self.data.X_train, self.data.y_train), "all": self.data.all_but_test()}
 
+    @cached_property
+    def _fingerprint(self) -> str:
+        return provenance.fingerprint(self.data)
+
     def rows(self, part: str) -> Rows:
         """Rows to train on, a key of ``PARTS``."""
         return self._rows[part]
@@ -100,7 +104,7 @@ class Session:
         """Write what came out, with what it came from."""
         place = {"kind": kind, "data": self.config.data, **asdict(cell)}
         machine, versions = provenance.machine(self.device), provenance.versions()
-        origin = {"commit": self.commit, "machine": machine, "versions": versions}
+        origin = {"commit": self.commit, "machine": machine, "versions": versions, "fingerprint": self._fingerprint}
         self.store.put({**place, **outcome, "config": config, **origin})
 
     def finish(
@@ -115,10 +119,6 @@ class Session:
         """Record that a cell was not run, because it or a shallower one takes too long."""
         self.record(cell, {"status": cells.TIME_CAP, "time_cap": time_cap, "seconds": None, "metrics": None}, config)
         self.progress.step(f"{self.config.data}: {cell}", f"not run: time cap of {time_cap:g} s")
-
-    def skip(self, cell: Cell) -> None:
-        """Pass by a cell that is there already."""
-        self.progress.skip(f"{self.config.data}: {cell}")
 
     def _metrics(self, model: CrispTreeClassifier, with_soft: bool) -> dict[str, Any]:
         parts = {"train": self.rows("all"), "test": (self.data.X_test, self.data.y_test)}

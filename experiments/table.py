@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from experiments import cells
 from experiments.configs import Config
 from experiments.methods import ALGORITHMS, METHODS, SEARCHES, STAGES
-from experiments.store import store_of
+from experiments.store import Record, store_of
 
 MISSING, EARLIER = "—", "†"
 
@@ -49,40 +49,42 @@ class Summary:
             return self.known_spread
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
 
+    def __sub__(self, other: Summary) -> Summary:
+        """Subtract seed by seed."""
+        return Summary(tuple(one - two for one, two in zip(self.values, other.values, strict=False)))
+
     def __str__(self) -> str:
         return f"{self.mean:.2f}" if self.spread is None else f"{self.mean:.2f} ± {self.spread:.2f}"
 
 
 @dataclass(frozen=True)
 class Results:
-    """The cells of one data set, and which of them there should be.
-
-    ``choices`` counts the seeds whose trials chose the epochs of a method and depth; ``chosen`` are those that the mean
-    over these seeds prefers, the fewest of those that tie.
-    """
+    """The cells of one data set, the trials behind them, and how many cells of other data were left out."""
 
     config: Config
-    done: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=dict)
-    given_up: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=dict)
-    choices: Counter[tuple[str, int]] = field(default_factory=Counter)
-    chosen: dict[tuple[str, int], int] = field(default_factory=dict)
+    done: dict[tuple[str, int], list[Record]] = field(default_factory=dict)
+    given_up: dict[tuple[str, int], list[Record]] = field(default_factory=dict)
+    trials: list[Record] = field(default_factory=list)
+    n_other_data: int = 0
 
     @classmethod
-    def of(cls, config: Config, records: Iterable[dict[str, Any]]) -> Results:
-        """Cells that the configuration asks for; others are left out."""
+    def of(cls, config: Config, records: Iterable[Record]) -> Results:
+        """Cells that the configuration asks for, of its data; others are left out."""
         records = list(records)
-        found = [record for record in records if record["kind"] == cells.CELL]
-        trials = [record for record in records if record["kind"] == cells.SELECTION]
-        wanted = {(method, depth, seed) for method, depth, seed in expected(config)}
+        wanted = set(expected(config))
+        asked = [
+            record
+            for record in records
+            if record["kind"] == cells.CELL and (record["method"], record["depth"], record["seed"]) in wanted
+        ]
+        known = [cell for cell in asked if config.fingerprint in (None, cell.get("fingerprint", config.fingerprint))]
         done, given_up = defaultdict(list), defaultdict(list)
-        for cell in found:
-            if (cell["method"], cell["depth"], cell["seed"]) in wanted:
-                kind = done if cell["status"] == cells.DONE else given_up
-                kind[cell["method"], cell["depth"]].append(cell)
-        choices = Counter((trial["method"], trial["depth"]) for trial in trials if is_whole(trial))
-        return cls(
-            config, {key: _alike(group) for key, group in done.items()}, dict(given_up), choices, chosen_epochs(trials)
-        )
+        for cell in known:
+            kind = done if cell["status"] == cells.DONE else given_up
+            kind[cell["method"], cell["depth"]].append(cell)
+        alike = {key: _alike(group) for key, group in done.items()}
+        trials = [record for record in records if record["kind"] == cells.SELECTION]
+        return cls(config, alike, dict(given_up), trials, len(asked) - len(known))
 
     @classmethod
     def read(cls, config: Config, folder: Path) -> Results:
@@ -116,17 +118,37 @@ class Results:
         return "not run" if any((method, depth) == (name, at) for name, at, _ in expected(self.config)) else "not asked"
 
     def is_earlier(self, method: str, depth: int) -> bool:
-        """Return True if the cell has an earlier set-up of a baseline, which the next run replaces."""
-        return any(map(_is_earlier, self.done.get((method, depth), [])))
+        """Return True if the cell has an earlier set-up, which the next run replaces: see ``report.EARLIER_WORDS``."""
+        group = self.done.get((method, depth), [])
+        return any(map(_is_earlier, group)) or self.starts_from_greedy_line(method, depth) is False
 
-    def epochs(self, method: str, depth: int) -> int | None:
-        """Return the epochs of a method at a depth."""
-        group = self.done.get((method, depth))
-        return group[0].get("epochs") if group else None
+    def starts_from_greedy_line(self, method: str, depth: int) -> bool | None:
+        """Return whether a finetuned tree starts from the tree of the Greedy line; None where one has no cell."""
+        stage, _, algorithm = method.partition("_")
+        pair = self.done.get((method, depth)), self.done.get((f"greedy_{algorithm}", depth))
+        if stage != "finetuned" or not all(pair):
+            return None
+        one, other = (group[0]["config"]["parameters"]["epochs"] for group in pair if group)
+        return bool(one == other)
 
-    def is_by_other_epochs(self, method: str, depth: int) -> bool:
-        """Return True if cells were trained with other epochs than all seeds select now."""
-        return self.chosen.get((method, depth)) not in (None, self.epochs(method, depth))
+    @property
+    def is_verified(self) -> bool:
+        """Return False if cells are of data whose fingerprint the configuration does not know."""
+        prints = {cell.get("fingerprint") for group in self.done.values() for cell in group}
+        return self.config.made or prints <= {None, self.config.fingerprint}
+
+    def at_the_edge(self, method: str) -> tuple[list[int], list[int]]:
+        """List the depths whose best ν is the largest one tried, and those that lack trials of candidates."""
+        edge, lacking = [], []
+        assert self.config.baselines is not None
+        wanted = {str(one) for one in self.config.baselines.candidates(method)}
+        for trial in self.trials:
+            if trial["method"] == method:
+                tried = trial["validation_hard"]
+                numbers = [float(name.split(",")[0]) for name in tried if not name.startswith("by gain")]
+                edge += [trial["depth"]] if trial["nu"] == max(numbers) else []
+                lacking += [trial["depth"]] if wanted - set(tried) else []
+        return edge, lacking
 
     def counted(self) -> tuple[int, int, int]:
         """Count the cells that are finished, ran into a time cap, and are configured."""
@@ -151,12 +173,12 @@ class Results:
         return sorted(found)
 
 
-def _alike(group: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _alike(group: list[Record]) -> list[Record]:
     """Return the largest part of a group that has one configuration: only its seeds are averaged.
 
     While a run is under way some seeds may still have records of an earlier configuration.
     """
-    settings: dict[str, list[dict[str, Any]]] = {}
+    settings: dict[str, list[Record]] = {}
     for cell in group:
         parameters = {name: value for name, value in cell["config"]["parameters"].items() if name != "random_state"}
         config = cell["config"] | {"parameters": parameters, "seed": None}
@@ -164,7 +186,7 @@ def _alike(group: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return max(settings.values(), key=lambda part: (not _is_earlier(part[0]), len(part)))
 
 
-def _is_earlier(cell: dict[str, Any]) -> bool:
+def _is_earlier(cell: Record) -> bool:
     return bool(cell["config"].get("search") != SEARCHES.get(cell["method"]))
 
 
@@ -183,16 +205,33 @@ def expected(config: Config) -> list[tuple[str, int, int]]:
     return every
 
 
-def is_whole(trial: dict[str, Any]) -> bool:
+def is_whole(trial: Record) -> bool:
     """Return True if a selection has tried all candidates; an interrupted one of ours names no epochs yet."""
     return not trial["method"].endswith(ALGORITHMS) or trial.get("epochs") is not None
 
 
-def chosen_epochs(trials: Iterable[dict[str, Any]]) -> dict[tuple[str, int], int]:
-    """Return the best epochs of each of our methods and depths, by the mean over seeds that tried all of them."""
-    found = defaultdict(list)
+def chosen_epochs(trials: Iterable[Record]) -> dict[tuple[str, int], int]:
+    """Return the best epochs of each of our methods and depths, by the mean over seeds that tried all of them.
+
+    Trials of finetuning count where they start from the best epochs of growth.
+    """
+    found: dict[tuple[str, int], list[Any]] = defaultdict(list)
     for trial in trials:
         if trial["method"].endswith(ALGORITHMS) and is_whole(trial) and "validation_hard" in trial:
-            found[trial["method"], trial["depth"]].append(trial["validation_hard"])
-    means = {pair: {int(n): np.mean([one[n] for one in many]) for n in many[0]} for pair, many in found.items()}
-    return {pair: min(scores, key=lambda n: (-scores[n], n)) for pair, scores in means.items()}
+            found[trial["method"], trial["depth"]].append(trial)
+    best: dict[tuple[str, int], int] = {}
+    for method, depth in sorted(found, key=lambda pair: not pair[0].startswith("greedy")):
+        many = [trial for trial in found[method, depth] if is_from_greedy(trial, best)]
+        if many:
+            scores = [trial["validation_hard"] for trial in many]
+            means = {int(n): np.mean([one[n] for one in scores]) for n in scores[0]}
+            best[method, depth] = min(means, key=lambda n: (-means[n], n))
+    return best
+
+
+def is_from_greedy(record: Record, best: Mapping[tuple[str, int], int]) -> bool:
+    """Return True unless a finetuned tree starts from other epochs of growth than are best for the greedy one."""
+    stage, _, algorithm = record["method"].partition("_")
+    if stage != "finetuned":
+        return True
+    return bool(record["config"]["parameters"].get("epochs") == best.get((f"greedy_{algorithm}", record["depth"])))

@@ -75,12 +75,6 @@ class MeanNumber:
         return np.asarray(np.asarray(X)[:, 0], dtype=float)
 
 
-def _update(model: Any, data: Data, y: np.ndarray, **changes: Any) -> Any:
-    half = len(y) // 2
-    first = model.partial_fit(data.X[:half], y[:half], **changes)
-    return first.partial_fit(data.X[half:], y[half:], grow=True)
-
-
 FITS: dict[str, Callable[..., Any]] = {
     "classifier": lambda data, **k: CrispTreeClassifier.from_flat(**k).fit(data.X, data.y),
     "regressor": lambda data, **k: CrispTreeRegressor.from_flat(**k).fit(data.X, data.t),
@@ -102,17 +96,11 @@ FITS: dict[str, Callable[..., Any]] = {
     "conv": lambda data, **k: CrispTreeClassifier.from_flat(split="conv", **k).fit(data.images, data.image_classes),
     "forest": lambda data, **k: CrispForestClassifier.from_flat(n_estimators=3, **k).fit(data.X, data.y),
     "forest of numbers": lambda data, **k: CrispForestRegressor.from_flat(n_estimators=3, **k).fit(data.X, data.t),
-    "partial_fit": lambda data, **k: _update(CrispTreeClassifier.from_flat(**k), data, data.y, classes=[0, 1]),
-    "partial_fit of numbers": lambda data, **k: _update(CrispTreeRegressor.from_flat(**k), data, data.t),
     "distill": lambda data, **k: CrispTreeClassifier.from_flat(**k).distill(Mean(), data.X),
     "distill probabilities": lambda data, **k: CrispTreeClassifier.from_flat(**k).distill(
         Mean(), data.X, labels="soft"
     ),
     "distill numbers": lambda data, **k: CrispTreeRegressor.from_flat(**k).distill(MeanNumber(), data.X),
-    "simplified": lambda data, **k: CrispTreeClassifier.from_flat(**k).fit(data.X, data.y).simplify(data.X, data.y),
-    "simplified, numbers": lambda data, **k: (
-        CrispTreeRegressor.from_flat(**k).fit(data.X, data.t).simplify(data.X, data.t)
-    ),
     "batches": lambda data, **k: CrispTreeClassifier.from_flat(**k).fit(data.batches(data.y)),
     "batches of numbers": lambda data, **k: CrispTreeRegressor.from_flat(**k).fit(data.batches(data.t)),
     "segmenter": lambda data, **k: CrispSegmenter.from_flat(window=5, stages=2, **k).fit(
@@ -126,12 +114,12 @@ FITS: dict[str, Callable[..., Any]] = {
 
 ANSWERS = (
     *("predict", "predict_proba", "predict_log_proba", "soft_predict_proba", "apply", "decision_path"),
-    *("predict_std", "predict_interval", "soft_predict", "margins", "leaf_image", "margin_report"),
+    *("predict_std", "predict_interval", "soft_predict", "leaf_image", "margin_report"),
 )
 """Methods that take rows or images alone."""
 
 
-EXPORTS = ("text", "dot", "html", "c", "js", "sql", "json", "sklearn_tree")
+EXPORTS = ("text", "dot", "c", "js", "sql", "json", "sklearn_tree")
 
 
 def use(model: Any, data: Data) -> None:

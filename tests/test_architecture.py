@@ -16,11 +16,10 @@ ALLOWED = {
     "structure": set(),
     "threads": set(),
     "exceptions": set(),
-    "limits": set(),
     "distributed": set(),
     "sanitization": set(),
     "typing": set(),
-    "files": {"limits"},
+    "files": set(),
     "native": set(),
     "metrics": set(),
     "splits": set(),
@@ -33,9 +32,9 @@ ALLOWED = {
         *("structure", "tree", "splits", "equations", "targets", "data", "inference"),
         *("threads", "native", "exceptions", "distributed", "persistence"),
     },
-    "persistence": {"structure", "targets", "inference", "files", "limits", "exceptions"},
-    "encoding": {"targets", "files", "limits", "exceptions"},
-    "datasets": {"encoding", "targets", "files", "limits", "sanitization"},
+    "persistence": {"structure", "targets", "inference", "files", "exceptions"},
+    "encoding": {"targets", "files", "exceptions"},
+    "datasets": {"encoding", "targets", "files", "sanitization"},
     "inspection": {"structure", "threads", "targets", "inference", "sanitization"},
     "explain": {"inspection"},
     "mlflow": {"estimators"},
@@ -46,7 +45,7 @@ ALLOWED = {
     "selection": {"inference", "learning", "targets", "data", "threads", "persistence"},
     "pipeline": {
         *("structure", "tree", "inference", "learning", "selection", "targets", "data", "encoding", "persistence"),
-        *("distributed", "exceptions", "limits", "sanitization", "threads"),
+        *("distributed", "exceptions", "sanitization", "threads"),
         "typing",
         "parameters",
     },
@@ -61,7 +60,6 @@ ALLOWED = {
             "targets",
             "exceptions",
             "files",
-            "limits",
             "sanitization",
             "distributed",
         ),
@@ -77,7 +75,7 @@ EXCEPTIONS = {
     "targets/regression.py": {"equations"},
     "persistence/trees.py": {"splits", "tree", "threads"},  # with torch, for trees of modules only
     "estimators/forest.py": {"explain"},  # inside the methods that explain
-    "estimators/base.py": {"explain", "export", "report"},  # inside methods
+    "estimators/base.py": {"explain", "report"},  # inside methods
 }
 """Files that may import one more part, and why."""
 

@@ -22,7 +22,7 @@ PAGES = sorted(
     for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/README.md")]
     if not set(page.relative_to(ROOT).parts) & (BUILT | {".venv", "build"})
 )
-MODULES = ("datasets", "distributed", "explain", "export", "limits", "metrics", "plots", "report")
+MODULES = ("datasets", "distributed", "explain", "export", "metrics", "plots", "report")
 PUBLIC = ("crisptree", *(f"crisptree.{module}" for module in MODULES))
 FILE = re.compile(r"[\w.+-]+(?:/[\w.+*-]+)+/?")
 """A path: names joined by slashes, such as docs/index.md, experiments/ or benchmarks/bench_*.py."""

@@ -44,11 +44,14 @@ NOT_BUT = {
 
 ALLOWED_LONG: dict[str, int] = {
     "docs/capabilities.md": 1,
+<<<<<<< HEAD
     "docs/results/paper.md": 25,
+=======
+    "docs/paper-to-code.md": 1,
+    "docs/results/small-tables.md": 3,
+>>>>>>> main
 }
-ALLOWED_WORDS: dict[str, int] = {
-    "docs/results/paper.md": 11,
-}
+ALLOWED_WORDS: dict[str, int] = {}
 """Findings of pages that are still to be edited. Numbers may only fall; finished pages leave the list."""
 
 

@@ -11,8 +11,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-
-TYPE_CHECKING = False  # `typing` is not imported: the command line can handle Ctrl-C only after this module
+from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "CrispTreeClassifier",
@@ -34,7 +33,6 @@ __all__ = [
     "distributed",
     "explain",
     "export",
-    "limits",
     "metrics",
 ]
 
@@ -57,15 +55,13 @@ _HOMES = {
     "skops_trusted_types": "crisptree.persistence.trusted_types",
 }
 
-_MODULES = ("distributed", "explain", "export", "limits", "metrics")
+_MODULES = ("distributed", "explain", "export", "metrics")
 """Parts of the package that open when they are first asked for."""
 
 if TYPE_CHECKING:
-    from typing import Any
-
     __version__: str
 
-    from crisptree import distributed, explain, export, limits, metrics
+    from crisptree import distributed, explain, export, metrics
     from crisptree.data.batches import Batches, StreamError
     from crisptree.encoding.table_encoder import TableEncoder
     from crisptree.estimators.classifier import CrispTreeClassifier

@@ -1,4 +1,4 @@
-"""Reading of regular files and of arrays in files within the limits, errors that name the file, and atomic writing."""
+"""Reading of arrays in files, errors that name the file, and atomic writing."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import bz2
 import errno
 import gzip
 import hashlib
-import io
 import lzma
-import math
 import os
 import secrets
 import stat
 import sys
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -23,16 +20,11 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
-
-from crisptree import limits
 
 CHUNK_BYTES = 2**20
 
 DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 """Functions that open a compressed stream, by the suffix of its file."""
-
-NPY_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 MAX_SUFFIX_LENGTH = 16
 """Bytes of an ending that a temporary name keeps, for libraries that choose a format by it."""
@@ -65,8 +57,6 @@ def reading(path: object, error: type[ValueError], kind: str, remedy: str = "") 
         raise error(f"{path}: {known}") from known
     except ModuleNotFoundError:
         raise
-    except limits.LimitError as beyond:
-        raise error(f"{path} {beyond}") from beyond
     except MemoryError as lacking:
         raise error(f"{path} needs more memory than there is.") from lacking
     except OSError as failed:
@@ -77,50 +67,8 @@ def reading(path: object, error: type[ValueError], kind: str, remedy: str = "") 
         raise error(_damaged(path, kind, foreign) + remedy) from foreign
 
 
-def checked_size(path: StrPath) -> int:
-    """Return the size of a regular file; refuse pipes, devices and files beyond the limit before they are opened."""
-    status = os.stat(path)
-    if not stat.S_ISREG(status.st_mode):
-        raise limits.LimitError("must be a regular file; it is a folder, a pipe or a device.")
-    limits.current().check("file_bytes", status.st_size, f"has {status.st_size:,} bytes")
-    return status.st_size
-
-
-def read_file(path: StrPath) -> bytes:
-    """Read a regular file."""
-    size = checked_size(path)
-    with open(path, "rb") as file:
-        data = file.read(size + 1)
-    if len(data) > size:
-        raise limits.LimitError("grew while it was read. Read it when it is whole.")
-    return data
-
-
-def read_all(stream: Any, size: int) -> bytes:
-    """Read what a stream unpacks from a file of ``size`` bytes, within the limits."""
-    with Bounded(stream, size) as bounded:
-        return b"".join(iter(lambda: bounded.read(CHUNK_BYTES), b""))
-
-
-class Bounded(io.RawIOBase):
-    """A stream of unpacked bytes that raises once they exceed the limit for a file of ``size`` bytes."""
-
-    def __init__(self, stream: Any, size: int) -> None:
-        self.stream, self.size, self.n_read, self.limits = stream, size, 0, limits.current()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        piece = self.stream.read(min(len(buffer), CHUNK_BYTES))
-        self.n_read += len(piece)
-        self.limits.check_unpacked(self.n_read, self.size, f"unpacks to more than {self.n_read - len(piece):,} bytes")
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-
 def read_npz(path: StrPath) -> dict[str, npt.NDArray[Any]]:
-    """Read the arrays of a .npz file by name; nothing is unpickled, and sizes are checked before an array is read.
+    """Read the arrays of a .npz file by name; nothing is unpickled.
 
     Examples
     --------
@@ -130,30 +78,11 @@ def read_npz(path: StrPath) -> dict[str, npt.NDArray[Any]]:
     >>> {name: array.shape for name, array in read_npz(path).items()}
     {'X': (2, 3), 'y': (2,)}
     """
-    size, claimed = checked_size(path), 0
-    arrays = {}
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            name = member.removesuffix(".npy")
-            if name == member:
-                continue
-            with archive.open(member) as stream:
-                claimed += _read_claimed_bytes(stream, name)
-            limits.current().check_unpacked(claimed, size, f"says that its arrays hold {claimed:,} bytes")
-            with archive.open(member) as stream:
-                arrays[name] = npy.read_array(stream, allow_pickle=False)
-    return arrays
-
-
-def _read_claimed_bytes(stream: Any, name: str) -> int:
-    """Return the size of an array; an axis of length 0 counts as 1, because other code iterates over the other axes."""
-    version = npy.read_magic(stream)
-    if version not in NPY_HEADERS:
-        raise ValueError(f"the array {name!r} has version {version}")
-    shape, _, dtype = NPY_HEADERS[version](stream)
-    if dtype.hasobject or min(shape, default=0) < 0:
-        raise ValueError(f"the array {name!r} holds Python objects or has a negative side")
-    return max(1, dtype.itemsize) * math.prod(max(1, side) for side in shape)
+    with open(path, "rb") as file:
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("it is no archive of arrays")
+        return dict(archive)
 
 
 def read_libsvm(file: IO[bytes]) -> tuple[Any, npt.NDArray[np.float64]]:
@@ -175,8 +104,6 @@ def read_libsvm(file: IO[bytes]) -> tuple[Any, npt.NDArray[np.float64]]:
 
     try:
         rows, labels = load_svmlight_file(file, dtype=np.float64, zero_based=False)
-    except limits.LimitError:
-        raise
     except (ValueError, OverflowError) as error:
         raise ValueError(
             f"must hold lines such as '1 3:0.5 7:1', with ascending indices from 1; it does not ({error})."

@@ -1,21 +1,15 @@
-"""Scores of fit and evaluate, and baselines of compare."""
+"""Scores of fit and evaluate."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
 
 import crisptree
 from crisptree import TrainingOptions, load, metrics
-from crisptree.cli.evaluation import OURS, count_leaves_and_weights, diagnose, draw_held_out
+from crisptree.cli.evaluation import diagnose
 from crisptree.cli.fit import FitOptions
-from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.preprocessing import RowEncoder
-from crisptree.encoding.table_files import open_table
 from tests.cli.running import QUICK, done, run
 from tests.encoding.writers import customers, text, write
 from tests.toys import clouds, plain_tree
@@ -215,97 +209,6 @@ def test_a_gap_within_two_standard_errors_is_not_noted():
     assert said(100_000, 0.87) == []
     assert len(said(1000, 0.5)) == 2
     assert diagnose({"training": {"rows": 10, "hard": 1.0, "majority": 0.5}}, "no") == []
-
-
-@pytest.fixture(autouse=True)
-def _short_times(monkeypatch):
-    monkeypatch.setattr("crisptree.cli.evaluation.ROWS_TIMED", 10)
-    monkeypatch.setattr("crisptree.cli.evaluation.TIMING_REPEATS", 1)
-
-
-NAMES = [OURS, "majority", "linear", "tree", "small tree", "forest"]
-SCORED = ("--holdout", "0.25")
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    return write(customers(160), tmp_path_factory.mktemp("compare") / "t.csv")
-
-
-def test_all_models_are_scored_on_the_same_held_out_rows(table):
-    said = json.loads(done("compare", table, "-t", "buys", *QUICK, *SCORED, "--json").stdout)
-    assert list(said["models"]) == NAMES
-    assert (said["rows"], said["validation"]) == (160, 40)
-    source = open_table(table)
-    y = np.array(customers(160)["buys"].to_pylist())
-    held = draw_held_out(y, 0.25, seed=0)
-    preprocessing, _ = profile_table(source, source.features(["buys"]), ColumnOptions(), target="buys", rows=~held)
-    X = RowEncoder(preprocessing, source, without=["buys"]).encode_all()
-    twins = {
-        OURS: plain_tree(max_depth=2, epochs=2, finetune_epochs=2, random_state=0),
-        "tree": DecisionTreeClassifier(random_state=0),
-        "forest": RandomForestClassifier(random_state=0),
-    }
-    for name, twin in twins.items():
-        found = said["models"][name]
-        assert found["accuracy"] == twin.fit(X[~held], y[~held]).score(X[held], y[held])
-        assert [found["leaves"], found["weights"]] == list(count_leaves_and_weights(twin))
-    ours = said["models"][OURS]
-    assert said["models"]["small tree"]["leaves"] <= ours["leaves"]
-    assert said["models"]["majority"]["accuracy"] == 0.5
-
-
-def test_folds_score_every_row_once(table):
-    result = done("compare", table, "-t", "buys", *QUICK, *SCORED, "--folds", "2", "--json")
-    said = json.loads(result.stdout)
-    assert (said["validation"], said["folds"]) == (160, 2)
-    assert all(found["accuracy_spread"] is not None for found in said["models"].values())
-    assert result.stderr.count("missing values in") == len([note for note in said["notes"] if "missing" in note])
-
-
-def test_comparison_prints_time_ratios_sizes_and_a_legend(table):
-    said = done("compare", table, "-t", "buys", *QUICK, *SCORED).text
-    assert "160 rows · 8 features · scored on 40 held-out rows" in said
-    for word in (*NAMES, "log loss", "leaves", "weights", "Times are ratios"):
-        assert word in said
-    assert "│ crisptree │" in said
-
-
-def test_weights_of_rows_reach_all_models(tmp_path):
-    rng = np.random.default_rng(0)
-    lines = [f"{a:.3f},{int(a + rng.normal() > 0)},{int(a > 0)}" for a in rng.normal(size=120)]
-    path = text(tmp_path / "t.csv", "a,y,w", *lines)
-    plain = json.loads(done("compare", path, "-t", "y", *QUICK, *SCORED, "--drop", "w", "--json").stdout)["models"]
-    heavy = json.loads(done("compare", path, "-t", "y", *QUICK, *SCORED, "--weights", "w", "--json").stdout)["models"]
-    for name in ("majority", "linear", OURS):
-        assert plain[name]["log_loss"] != heavy[name]["log_loss"]
-
-
-def test_sizes_count_what_decides():
-    X, y = clouds(60)
-    tree = DecisionTreeClassifier(max_leaf_nodes=3).fit(X, y)
-    assert count_leaves_and_weights(tree) == (3, 2)
-    forest = RandomForestClassifier(2, max_leaf_nodes=3).fit(X, y)
-    assert count_leaves_and_weights(forest) == (6, 4)
-    ours = plain_tree(max_depth=1, epochs=2, finetune_epochs=2, random_state=0).fit(X, y)
-    assert count_leaves_and_weights(ours) == (2, np.count_nonzero(ours.tree_.weight) + 1)
-    from sklearn.pipeline import make_pipeline
-
-    assert count_leaves_and_weights(make_pipeline(LogisticRegression()).fit(X, y)) == (None, 3 * X.shape[1] + 3)
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "said"),
-    [
-        (("--holdout", "0"), 2, "--holdout must lie between 0 and 1"),
-        (("--folds", "1"), 2, "Invalid value for '--folds'"),
-        (("--folds", "90"), 1, "--folds 90 needs as many rows of every class; class 'no' has 80."),
-    ],
-)
-def test_wrong_use_of_compare_is_said(table, options, code, said):
-    result = run("compare", table, "-t", "buys", *options)
-    assert result.exit_code == code
-    assert said in " ".join(result.stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("target", ["label", "value"])

@@ -328,7 +328,7 @@ def test_the_shell_completes_columns_and_choices(shop):
         assert result.stdout.split() == expected
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "compare", "inspect", "plot", "report"])
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "inspect", "plot", "report"])
 def test_every_command_has_help_with_examples(command):
     assert done(command, "-h").text == done(command, "--help").text
     answer = done(command, "--help")

@@ -48,11 +48,10 @@ def test_flags_that_forests_do_not_support_are_refused(forest, shop, tmp_path):
     result = run("fit", shop.csv, "-t", "buys", "--drop", "id", "--trees", "3", "--paper", "-o", tmp_path / "x.crisp")
     assert result.exit_code != 0
     assert "--paper is for one tree" in result.text
-    refused = {"zero": "got 'zero'", "0": "got '0'"}
-    for trees, words in refused.items():
+    for trees in ("zero", "0"):
         result = run("fit", shop.csv, "-t", "buys", "--trees", trees, "-o", tmp_path / "x.crisp")
-        assert result.exit_code != 0
-        assert words in result.text
+        assert result.exit_code == 2
+        assert "Invalid value for '--trees'" in result.text
     result = run("predict", forest, shop.csv, "--interval", "0.9")
     assert result.exit_code != 0
     assert "the model is a classification" in result.text

@@ -114,7 +114,6 @@ def test_other_languages_and_signs_stay_as_they_are():
         (f"""drop={["the owner's"]}""", """--drop 'the owner'"'"'s'"""),
         ("max_categories=1000", "--max-categories 1000"),
         (r"delimiter='\t'", r"--delimiter '\t'"),
-        ("unverified=True", "--unverified"),
         ("drop=['id', 'the date']", "--drop 'id,the date'"),
         ("drop=['a,b', 'c']", "--drop a,b --drop c"),
         ("decimal=','", "--decimal ','"),

@@ -67,12 +67,6 @@ def test_evaluate_computes_errors_and_interval_coverage(priced_shop):
     assert fitted.n_outputs_ == 1
 
 
-def test_compare_uses_regression_baselines(priced_shop):
-    found = json.loads(done("compare", priced_shop[1], "-t", "price", "--json", *QUICK).stdout)
-    assert list(found["models"]) == ["crisptree", "mean", "linear", "tree", "small tree", "forest"]
-    assert found["models"]["crisptree"]["rmse"] < found["models"]["mean"]["rmse"]
-
-
 def test_inspect_report_and_plots_accept_regression(priced_shop):
     folder, table, model, _ = priced_shop
     assert "in training" in done("inspect", model).text

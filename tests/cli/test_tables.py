@@ -50,17 +50,6 @@ def test_errors_about_stdin_name_it_and_leave_nothing_behind(shop, tmp_path, mon
     assert not list(tmp_path.iterdir())
 
 
-def test_stdin_may_be_no_larger_than_a_file(shop, monkeypatch):
-    monkeypatch.setenv("CRISPTREE_LIMIT_FILE_BYTES", "100000")
-    result = run("predict", shop.model, "-", stdin=b"age,income\n" + b"1,2\n" * 100_000)
-    assert result.exit_code == 1
-    assert "error: stdin has 400,011 bytes, more than the limit" in result.stderr
-    assert "CRISPTREE_LIMIT_FILE_BYTES=" in result.stderr
-    monkeypatch.setenv("CRISPTREE_LIMIT_UNPACKED_BYTES", "1000")
-    bomb = gzip.compress(b"age,income,color,member\n" + b"0" * 1_000_000)
-    assert "error: stdin unpacks to more than" in run("predict", shop.model, "-", stdin=bomb).stderr
-
-
 def outputs(shop):
     """A command for every kind of file that is written, but for the file."""
     return {

@@ -15,7 +15,7 @@ from crisptree.datasets import (
     load_protein,
     load_sensit,
 )
-from crisptree.datasets.catalog import Checksum, Content, PublishedFile
+from crisptree.datasets.catalog import Content, PublishedFile
 from tests.datasets.writers import compress, write_libsvm, write_mnist
 
 PARTS = ("train", "valid", "test")
@@ -116,12 +116,12 @@ class TestConnect4:
 
     @pytest.fixture(autouse=True)
     def known_content(self, text, published):
-        content = Content("connect-4.data", len(text), Checksum("sha256", hashlib.sha256(text).hexdigest()))
+        content = Content("connect-4.data", hashlib.sha256(text).hexdigest())
         published("connect4", files=(PublishedFile("connect+4.zip", "", content=content),))
 
     def test_an_archive_of_other_content_is_refused(self, text, tmp_path):
         self.write(tmp_path, "connect+4.zip", text.replace(b"win", b"loss", 1))
-        with pytest.raises(DataFormatError, match=r"connect-4\.data in .*connect\+4\.zip must have sha256"):
+        with pytest.raises(DataFormatError, match=r"connect-4\.data in .*connect\+4\.zip must have the SHA-256"):
             load_connect4(tmp_path)
 
     def write(self, folder, name, text):

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from crisptree.datasets import LOADERS, DataNotFoundError, load_mnist, load_protein
+from crisptree.datasets import LOADERS, DataNotFoundError, load_mnist
 from crisptree.datasets.catalog import CATALOG, find, get_cache_folder, get_folders, get_homes
 
 WITH_FILES = [name for name, publication in CATALOG.items() if publication.files]
@@ -42,9 +42,6 @@ def test_the_error_for_a_missing_data_set_lists_files_folders_and_remedies(name,
     letter = str(caught.value)
     for file in CATALOG[name].files:
         assert file.name in letter
-        assert f"{file.size:,} bytes" in letter if file.size else "size not known" in letter
-        assert file.checksum.digest in letter if file.checksum else "checksum not known" in letter
-        assert file.content is None or file.content.checksum.digest in letter
     for folder in get_folders(name, tmp_path):
         assert str(folder) in letter
     assert f"crisptree data fetch {name}" in letter
@@ -54,12 +51,6 @@ def test_the_error_for_a_missing_data_set_lists_files_folders_and_remedies(name,
 def test_a_missing_data_set_raises_file_not_found_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_mnist(tmp_path / "nowhere")
-
-
-def test_files_of_an_incomplete_form_are_named(tmp_path):
-    (tmp_path / "protein.tr").write_bytes(b"")
-    with pytest.raises(DataNotFoundError, match=r"Only these are there:\n.*protein\.tr\n"):
-        load_protein(tmp_path)
 
 
 def test_the_own_folder_of_a_data_set_comes_first(tmp_path):

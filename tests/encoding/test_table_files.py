@@ -74,7 +74,7 @@ def test_npz_takes_the_only_matrix_under_any_name(tmp_path):
     with pytest.raises(TableError, match=r"an array X of numbers, a row per sample; it holds 'a', 'b'"):
         open_table(tmp_path / "u.npz")
     np.savez(tmp_path / "v.npz", X=np.array([[1], [{}]], dtype=object))
-    with pytest.raises(TableError, match=r"holds Python objects"):
+    with pytest.raises(TableError, match="Object arrays cannot be loaded"):
         open_table(tmp_path / "v.npz")
 
 
@@ -116,7 +116,7 @@ def test_libsvm_rows_are_dense_and_indices_count_from_one(tmp_path, packing):
         ("t.svm.gz", b"no gzip", "is damaged or not a .gz file"),
         ("t.svm", b"yes 3:4\n", "must hold lines such as"),
         ("t.svm", b"1\n2\n", "it has no features"),
-        ("t.svm", b"1 2000000000:2\n2 1:3\n", "has 2,000,000,000 columns, each of which takes memory"),
+        ("t.svm", b"1 2000000000:2\n2 1:3\n", "at most 65,536 columns; it has 2,000,000,000"),
         ("t.xlsx", b"x", "must end in one of .csv, .tsv, .parquet, .npz, .libsvm"),
         ("t.parquet.gz", b"x", "it ends in '.parquet.gz'"),
         ("table", b"x", "it ends in 'nothing'"),

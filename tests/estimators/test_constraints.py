@@ -78,11 +78,10 @@ def test_constraints_hold_in_every_split_before_and_after_finetuning(constraints
 
 
 @cases
-def test_constraints_hold_after_simplification_warm_starts_and_in_files(constraints, holds, tmp_path):
+def test_constraints_hold_after_warm_starts_and_in_files(constraints, holds, tmp_path):
     model = CrispTreeClassifier.from_flat(**PLAIN | {"max_depth": 2}, **constraints, warm_start=True).fit(X, Y)
     model.set_params(max_depth=3).fit(X, Y)
-    small = model.simplify(X, Y, max_terms=4, tolerance=0.2)
-    for tree in (model.tree_, model.greedy_tree_, small.tree_, model.prune(0.01).tree_, model.truncate(1).tree_):
+    for tree in (model.tree_, model.greedy_tree_, model.prune(0.01).tree_, model.truncate(1).tree_):
         assert holds(tree.weight)
     model.save(tmp_path / "m.crisp")
     loaded = crisptree.load(tmp_path / "m.crisp")

@@ -75,27 +75,9 @@ def test_a_warm_start_adds_trees(random_state):
         model.set_params(n_estimators=5).fit(X[:-1], y[:-1])
 
 
-def test_auto_adds_trees_until_nothing_is_gained():
-    model = classifier(n_estimators="auto").fit(X, y)
-    assert len(model) % 10 == 0
-    assert 20 <= len(model) <= 100
-
-
-def test_auto_ends_without_a_word_where_no_row_is_out_of_a_bag():
-    assert len(regressor(n_estimators="auto").fit(X[:1], NUMBERS[:1])) == 20
-
-
-@pytest.mark.parametrize("share", [1.0, len(y)])
-def test_all_rows_by_their_number_leave_none_out_either(share):
-    with pytest.raises(ValueError, match="`n_estimators` must be a number"):
-        classifier(bootstrap=False, max_samples=share, n_estimators="auto").fit(X, y)
-
-
 def test_there_is_no_oob_score_without_out_of_bag_rows():
     model = classifier(bootstrap=False).fit(X, y)
     assert not hasattr(model, "oob_score_")
-    with pytest.raises(ValueError, match="`n_estimators` must be a number"):
-        classifier(bootstrap=False, n_estimators="auto").fit(X, y)
 
 
 def test_rows_of_no_weight_have_no_word_out_of_the_bag():
@@ -175,7 +157,7 @@ def test_a_share_of_all_features_goes_with_every_growth():
 @pytest.mark.parametrize("n_images", [1, 2, 3])
 def test_few_images_leave_some_out_too(n_images):
     images = np.random.default_rng(0).normal(size=(n_images, 4, 4))
-    assert len(regressor(n_estimators="auto").fit(images, np.arange(n_images))) >= 10
+    assert len(regressor(n_estimators=10).fit(images, np.arange(n_images))) == 10
 
 
 @pytest.mark.parametrize(("first", "second"), [({"bootstrap": True}, {"bootstrap": False}), ({}, {"max_samples": 0.5})])
@@ -194,20 +176,6 @@ def test_a_warm_start_on_images_refuses_the_same_rows_as_a_table():
 
 def test_counts_and_shares_are_converted_to_counts():
     assert [count_share(share, 10) for share in (None, 3, 30, 0.5, 0.01, 1.0)] == [10, 3, 10, 5, 1, 10]
-
-
-def test_proximity_is_the_share_of_trees_with_the_same_leaf(forest):
-    near, leaves = forest.proximity(X[:5], X[3:9]), forest.leaf_indices(X[:9])
-    assert near.shape == (5, 6)
-    assert near[4, 2] == pytest.approx(np.mean(leaves[4] == leaves[5]))
-    assert np.array_equal(np.diag(forest.proximity(X[:4])), np.ones(4))
-
-
-def test_margins_are_below_zero_where_the_forest_is_wrong(forest):
-    wrong = np.roll(y, 60)
-    margins = forest.margins(X, wrong)
-    assert np.array_equal(margins < 0, (forest.predict(X) != wrong) & (margins != 0))
-    assert (forest.margins(X) >= 0).all()
 
 
 def test_importances_sum_to_one_and_find_the_feature_that_matters():
@@ -299,7 +267,7 @@ def test_every_candidate_of_a_forest_is_scored_once():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"n_estimators": 0}, "`n_estimators` must be 'auto' or a whole number from 1"),
+        ({"n_estimators": 0}, "`n_estimators` must be a whole number from 1"),
         ({"bootstrap": "yes"}, "`bootstrap` must be 'auto' or 'balanced' or True or False"),
         ({"max_samples": 1.5}, "`max_samples` must be None, a whole number of at least 1 or a share"),
         ({"max_features": "half"}, "`max_features` must be 'auto' or 'sqrt' or 'log2' or None"),
@@ -427,32 +395,3 @@ def test_the_paths_of_all_trees_stand_side_by_side(forest):
         assert np.array_equal(own.toarray(), tree.decision_path(X[:20]).toarray())
     with pytest.raises(NotFittedError):
         classifier().decision_path(X)
-
-
-def test_quantiles_of_one_tree_are_those_of_the_tree_and_more_trees_count_shared_leaves(numbers):
-    wanted, weight = [0.1, 0.5, 0.9], np.arange(len(X)) % 3
-    one = regressor(n_estimators=1).fit(X, NUMBERS)
-    for among in ((X, NUMBERS), (X, NUMBERS, weight)):
-        assert np.allclose(
-            one.predict_quantiles(X, wanted, among=among), one.tree(0).predict_quantiles(X, wanted, among=among)
-        )
-    found = numbers.predict_quantiles(X, wanted, among=(X, NUMBERS))
-    assert found.shape == (len(X), 3)
-    assert (np.diff(found, axis=1) >= 0).all()
-    shares = np.zeros(len(X))
-    for here, there in zip(numbers.leaf_indices(X[:1])[0], numbers.leaf_indices(X).T, strict=True):
-        shares += (there == here) / np.count_nonzero(there == here)
-    for quantile, value in zip(wanted, found[0], strict=True):
-        below, up_to = shares[value > NUMBERS].sum(), shares[value >= NUMBERS].sum()
-        assert below - shares.max() <= quantile * shares.sum() <= up_to + shares.max()
-
-
-def test_quantiles_where_no_leaf_is_shared_are_those_of_the_normal_distribution(numbers):
-    here = numbers.leaf_indices(X)
-    other = next(row for row in range(1, len(X)) if not (here[row] == here[0]).any())
-    found = numbers.predict_quantiles(X[:1], [0.5], among=(X[other : other + 1], NUMBERS[other : other + 1]))
-    assert found[0, 0] == pytest.approx(numbers.predict(X[:1])[0])
-    with pytest.raises(ValueError, match="`quantiles` must be numbers from 0 to 1"):
-        numbers.predict_quantiles(X, [2.0], among=(X, NUMBERS))
-    with pytest.raises(ValueError, match="y of `among` must have 1 columns"):
-        numbers.predict_quantiles(X, [0.5], among=(X, np.stack([NUMBERS, NUMBERS], axis=1)))

@@ -152,7 +152,7 @@ def test_every_word_is_known_where_it_is_used():
         if declared.rule
     }
     assert words["algorithm"] == set(ALGORITHMS)
-    assert words["grow"] == set(GROWERS) - {"keep"}
+    assert words["grow"] == set(GROWERS)
     assert words["annealing"] == set(SCHEDULES)
     assert words["learning_rate_decay"] == set(DECAYS)
     assert words["scale"] == {*SCALES, "auto"}
@@ -187,7 +187,6 @@ BOOLEANS = {
     "normalise_images": lambda value: CrispSegmenter(normalise_images=value).fit(np.zeros((8, 8)), np.zeros((8, 8))),
     "bootstrap": lambda value: CrispForestClassifier(bootstrap=value).fit(*clouds(20)),
     "resume": lambda value: CrispTreeClassifier().fit(*clouds(20), checkpoint="folder", resume=value),
-    "grow": lambda value: CrispTreeClassifier().partial_fit(*clouds(20), classes=[0, 1, 2], grow=value),
     "keep_constant": lambda value: TableEncoder(keep_constant=value).fit({"a": ["x", "y"]}),
 }
 

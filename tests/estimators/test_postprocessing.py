@@ -56,19 +56,6 @@ def test_no_dead_split_remains_after_any_fit(way):
         assert model.predict_proba(X).sum(axis=1) == pytest.approx(1)
 
 
-def test_no_dead_split_remains_in_a_simplified_tree():
-    X, y = clouds(300, n_features=12, n_classes=4, seed=1)
-    small = plain_tree(**QUICK).fit(X, y).simplify(X, y, max_terms=2, tolerance=0.2, epochs=2)
-    assert len(find_dead_splits(small.tree_)[0]) == 0
-
-
-def test_simplifying_on_other_rows_takes_away_what_parts_none_of_them(model):
-    X, y = noisy(60, seed=3)
-    small = model.simplify(X, y, tolerance=0.0, eval_set=noisy(300, seed=4), epochs=1)
-    assert len(find_dead_splits(small.tree_)[0]) == 0
-    assert small.get_n_leaves() < model.get_n_leaves()
-
-
 def test_a_price_prunes_the_tree_and_leaves_the_greedy_one(model):
     alpha = float(model.cost_complexity_pruning_path().ccp_alphas[-2])
     pruned = plain_tree(**QUICK | {"max_depth": 6}, ccp_alpha=alpha).fit(*noisy())
@@ -135,23 +122,17 @@ def test_probabilities_are_what_predict_takes_the_largest_of(model):
             assert np.array_equal(shrunk.tree_.leaves, model.tree_.leaves)
 
 
-def test_a_shrunk_tree_stays_shrunk_when_it_is_cut_pruned_simplified_and_loaded(tmp_path):
+def test_a_shrunk_tree_stays_shrunk_when_it_is_cut_pruned_and_loaded(tmp_path):
     X, y = noisy()
     model = plain_tree(**QUICK, shrinkage=12.0).fit(X, y)
     model.save(tmp_path / "model.crisp")
     again = crisptree.load(tmp_path / "model.crisp")
     assert again.shrinkage_ == 12.0
-    smaller = (model.truncate(2), again.truncate(2), model.prune(0.01), model.simplify(X, y, max_terms=2, epochs=1))
+    smaller = (model.truncate(2), again.truncate(2), model.prune(0.01))
     for twin in smaller:
         assert twin.shrinkage_ == 12.0
         assert twin.tree_.leaves.min() > 0
     assert np.array_equal(smaller[0].tree_.leaves, smaller[1].tree_.leaves)
-
-
-def test_a_simplification_that_takes_nothing_away_keeps_a_shrunk_tree():
-    X, y = noisy()
-    model = plain_tree(**QUICK, shrinkage=3.0).fit(X, y)
-    assert model.simplify(X, y, max_terms=5).tree_ is model.tree_
 
 
 def test_files_of_trees_that_are_not_shrunk_are_as_they_were(model):

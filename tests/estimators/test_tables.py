@@ -230,7 +230,6 @@ def test_the_rest_of_the_interface_takes_tables_too(model):
         model.before_finetuning(),
         model.truncate(1),
         model.prune(0.01),
-        model.simplify(X, y, max_terms=3, epochs=1),
     ):
         assert twin.predict(X).shape == (300,)
         assert twin.n_features_in_ == 7

@@ -27,10 +27,13 @@ def test_every_row_becomes_a_record_and_a_line_of_the_page_and_none_runs_twice(f
     cnn.main()
     assert [file.name for file in (tmp_path / "cnn").iterdir()] == ["mnist.jsonl"]
     records = store_of("cnn", tmp_path / "cnn", "mnist").records()
-    assert [(record["row"], record["seed"]) for record in records] == [("paper", 0), ("regularised", 0)]
+    assert [(record["row"], record["seed"]) for record in records] == [(row, 0) for row in sorted(cnn.ROWS)]
+    assert records[1]["parameters"]["learning_rate"] == 0.001
     page = (tmp_path / "cnn.md").read_text()
     assert "| — |" not in page
     assert "one-vs-one 45" in page
+    assert "| `split` | 'conv' | 'conv' | 'with_dropout' |" in page
+    assert "`max_leaf_nodes=10`" in page
     monkeypatch.setattr(cnn, "run", None)
     cnn.main()
 

@@ -21,7 +21,8 @@ def test_baselines_keep_the_settings_of_their_cells(name):
 def test_a_new_parameter_makes_no_finished_cell_run_again():
     """The parameters that cells of the paper's protocol have; one that comes later belongs into EARLIER_DEFAULTS."""
     record = store_of("paper", provenance.RESULTS / "paper", "mnist").records(method="finetuned_em", kind="cell")[0]
-    model = methods.ours("finetuned", "em", record["depth"], record["epochs"], record["seed"])
+    epochs, more = (record["config"]["parameters"][name] for name in ("epochs", "finetune_epochs"))
+    model = methods.ours("em", record["depth"], epochs, more, record["seed"])
     assert as_json(methods.parameters(model)) == record["config"]["parameters"]
 
 

@@ -19,7 +19,7 @@ FILES = sorted(path for path in RESULTS.glob("*/*.jsonl") if path.parent.name no
 
 def paper():
     found = [Results.read(configs.read(path), report.RESULTS) for path in configs.find([])]
-    return report.page(found, ["paper.png"])
+    return report.page(found)
 
 
 PAGES = {

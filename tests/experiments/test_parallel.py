@@ -27,7 +27,9 @@ def test_what_others_rest_on_comes_first(tiny):
     waves = planned(tiny)
     assert {unit.stage for wave in waves[:2] for unit in wave} == {"choose"}
     assert {unit.stage for wave in waves[2:] for unit in wave} == {"all"}
-    assert {unit.methods for unit in waves[1]} == {unit.methods for unit in waves[3]} == {("non_greedy",)}
+    assert {unit.methods for unit in waves[3]} == {("non_greedy",)}
+    assert {unit.methods for unit in waves[1]} == {("finetuned_em",), ("finetuned_alternating",), ("non_greedy",)}
+    assert {("greedy_em",), ("greedy_alternating",)} <= {unit.methods for unit in waves[0]}
     assert ("co2",) in {unit.methods for unit in waves[0]}
     assert ("co2",) in {unit.methods for unit in waves[2]}
 
@@ -37,6 +39,20 @@ def test_a_filter_leaves_choices_their_own_seeds(tiny):
     choices, _, trained, _ = waves
     assert [unit.seeds for unit in choices] == [(3,), (5,)]
     assert [(unit.methods, unit.seeds, unit.depths) for unit in trained] == [(("greedy_em",), (4,), (1,))]
+
+
+def test_finetuned_trees_need_the_choices_of_greedy_ones(tiny):
+    waves = planned(tiny, Filter(frozenset({"finetuned_em"})))
+    assert [{unit.methods for unit in wave} for wave in waves[:2]] == [{("greedy_em",)}, {("finetuned_em",)}]
+
+
+def test_a_choice_that_lacks_candidates_of_a_larger_grid_is_missing(tiny, capsys):
+    names = ("--methods", "co2", "--depths", "1")
+    tiny(*names)
+    tiny.path.write_text(tiny.path.read_text().replace("nus = [1, 100]", "nus = [1, 100, 1000]"))
+    capsys.readouterr()
+    tiny(*names, "--dry-run")
+    assert "choices of co2, seed 0, depth 1: 1 records to make" in capsys.readouterr().out
 
 
 def test_a_dry_run_makes_nothing_and_guesses_from_records(tiny, capsys):
@@ -52,6 +68,7 @@ def test_a_dry_run_makes_nothing_and_guesses_from_records(tiny, capsys):
     said = capsys.readouterr().out
     assert "axis_aligned, seed 0, depth 1, 2: 1 records to make, about 50 s" in said
     assert "with 4 at a time" in said
+    assert "These are times of the records' machines: " in said
 
 
 def test_a_dry_run_sees_broken_off_choices_and_cells_of_other_epochs(tiny, capsys):

@@ -6,10 +6,10 @@ import pytest
 from experiments.cells import CELL, DONE, SELECTION, TIME_CAP
 from experiments.comparing import Comparison
 from experiments.configs import Baselines, Config, Ours, Soft
-from experiments.figure import draw
+from experiments.figure import draw_depths, draw_schemes
 from experiments.methods import SEARCHES
 from experiments.published import Published
-from experiments.table import Results, Summary
+from experiments.table import Results, Summary, chosen_epochs
 
 from experiments import claims, report
 
@@ -60,23 +60,28 @@ def results(changes=(), **settings):
     return Results.of(config(**settings), made.values())
 
 
+def page_of(found, stem="paper"):
+    """The page in one line: its prose is wrapped."""
+    return " ".join(report.page(found, stem).split())
+
+
 def test_two_accuracies_tie_within_the_spread_of_a_difference_between_seeds():
     ours = Summary((79.0, 81.0))  # spread √2
     for theirs, outcome in (((76.0, 78.0), "higher"), ((77.1, 79.1), "tied"), ((82.0, 84.0), "lower")):
-        assert Comparison(ours, Summary(theirs), "depth 2", "CO2").outcome == outcome
+        assert Comparison(ours, Summary(theirs), "depth 2", "CO2").outcome() == outcome
 
 
 def test_a_baseline_with_one_seed_is_taken_to_spread_as_ours_does():
     ours = Summary((79.0, 81.0))
     assert Comparison(ours, Summary((78.1,)), "depth 2", "CO2").width == pytest.approx(2.0)
-    assert Comparison(ours, Summary((78.1,)), "depth 2", "CO2").outcome == "tied"
-    assert Comparison(Summary((80.0,)), Summary((79.9,)), "depth 2", "CO2").outcome == "higher"
+    assert Comparison(ours, Summary((78.1,)), "depth 2", "CO2").outcome() == "tied"
+    assert Comparison(Summary((80.0,)), Summary((79.9,)), "depth 2", "CO2").outcome() == "higher"
 
 
 def test_at_all_depths_needs_every_comparison():
     result = claims.at_all_depths({"mnist": results()}, "mnist")
     assert result.verdict == claims.CONFIRMED
-    assert result.counts == ("6", "0", "0")
+    assert result.counts == ("6 / 0 / 0", "6 / 0 / 0")
 
 
 def test_one_lower_depth_refutes_and_a_tie_does_neither():
@@ -112,7 +117,7 @@ def test_generally_is_a_share_of_the_comparisons():
     assert claims.generally(with_better(1), "mnist").verdict == claims.CONFIRMED  # 5 of 6
     result = claims.generally(with_better(2), "mnist")
     assert result.verdict == claims.REFUTED  # 4 of 6
-    assert result.counts == ("4", "0", "2")
+    assert result.counts == ("4 / 0 / 2", "4 / 0 / 2")
 
 
 def test_a_shallow_tree_is_held_against_the_baselines_best_depth():
@@ -132,7 +137,7 @@ def test_two_schemes_are_equal_where_most_comparisons_tie():
 
     result = claims.equally_good(apart(8), "mnist")
     assert result.verdict == claims.CONFIRMED
-    assert result.counts == ("1", "5", "0")
+    assert result.counts == ("1 / 5 / 0", "1 / 5 / 0")
     assert claims.equally_good(apart(4, 8), "mnist").verdict == claims.REFUTED
 
 
@@ -147,10 +152,10 @@ def test_the_page_says_from_which_depth_on_ours_is_higher():
 def test_published_values_are_judged_apart_with_their_sources():
     published = Published.read()
     found = {"mnist": results(), "connect4": Results.of(config("connect4"), [])}
-    known, _, shallow, _ = published.evaluate_claims(found)
-    assert (known.data, known.verdict, known.counts) == ("MNIST", claims.CONFIRMED, ("1", "0", "0"))
+    known, _, shallow, _, _ = published.evaluate_claims(found)
+    assert (known.data, known.verdict, known.counts) == ("MNIST", claims.CONFIRMED, ("1 / 0 / 0", "1 / 0 / 0"))
     assert "of Axis-aligned, published" in known.words
-    assert shallow.counts == ("1", "1", "0")  # 90.0 ± 1.4 against 85.59 and 90 ± 1
+    assert shallow.counts == ("1 / 1 / 0", "1 / 1 / 0")  # 90.0 ± 1.4 against 85.59 and 90 ± 1
     header, rows = published.table(list(found.values()))
     assert header == ["", "MNIST", "CONNECT4"]
     assert ["OC1", "", ""] in rows
@@ -160,7 +165,7 @@ def test_published_values_are_judged_apart_with_their_sources():
 def test_tables_show_missing_cells_with_their_reason_and_keep_soft_scores_apart():
     changes = [(("co2", 8, 0), {"test": None, "status": TIME_CAP}), (("oc1", 8, 0), None), (("greedy_em", 2, 1), None)]
     changes.append((("oc1", 2, 0), {"test": 0.7, "search": None}))
-    page = report.page([results(changes), Results.of(config("connect4"), [])], ["paper.png"])
+    page = page_of([results(changes), Results.of(config("connect4"), [])])
     assert "| CO2 (re-implemented) | 70.00 | 80.00 | — (time cap) |" in page
     assert "| OC1 (re-implemented) | 70.00 † | 80.00 | — (not run) |" in page
     assert page.count("† This cell is of an earlier set-up") == 1
@@ -196,38 +201,88 @@ def test_a_baselines_cells_of_now_go_before_those_of_an_earlier_set_up():
     assert not found.is_earlier("oc1", 2)
 
 
-def test_the_page_says_whether_finetuned_starts_from_the_greedy_line():
-    page = report.page([results()], [])
-    assert "* MNIST: no trials; the same tree in 6 of 6 cases." in page
-    other = [cell("greedy_em", 2, seed, 0.8) | {"epochs": 35} for seed in (0, 1)]
+def with_epochs(record, epochs):
+    return record | {"config": {"parameters": record["config"]["parameters"] | {"epochs": epochs}}}
+
+
+def test_finetuned_cells_that_start_from_another_tree_than_greedy_are_marked():
+    assert "* MNIST: Finetuned starts from the Greedy line's tree in 6 of 6 cases." in page_of([results()])
+    other = [with_epochs(cell("greedy_em", 2, seed, 0.7), 35) for seed in (0, 1)]
     both = [*other, *(cell("finetuned_em", 2, seed, 0.8) for seed in (0, 1))]
-    trials = [cell("greedy_em", 2, seed, 0.8) | {"kind": SELECTION} for seed in (0, 1)]
-    assert "trials of 2 seeds; the same tree in 0 of 1 cases" in report.page([Results.of(config(), both + trials)], [])
+    page = page_of([Results.of(config(), both)])
+    assert "in 0 of 1 cases" in page
+    assert "| Finetuned (EM) | 80.00 ± 0.00 † |" in page
+    assert "| Greedy (EM) | 70.00 ± 0.00 |" in page
 
 
-def test_the_page_says_where_cells_were_trained_with_other_epochs_than_all_seeds_chose():
-    cells = [cell("greedy_em", 2, seed, 0.8) | {"epochs": 35} for seed in (0, 1)]
-    cells += [cell("finetuned_em", 2, seed, 0.8) | {"epochs": 35} for seed in (0, 1)]
-    for scores, words in (((0.7, 0.8), False), ((0.7, 0.1), True)):
-        tried = [{"20": 0.6, "35": score} for score in scores]
-        trials = [cell("greedy_em", 2, n, 0.8) | {"kind": SELECTION, "validation_hard": tried[n]} for n in (0, 1)]
-        page = report.page([Results.of(config(), cells + trials)], [])
-        assert ("In 1 of 12 cases of a method and a depth the cells are still" in page) == words
+def test_trials_of_finetuning_count_where_they_start_from_the_best_epochs_of_growth():
+    def trial(method, scores, **parameters):
+        made = cell(method, 2, 0, 0.8) | {"kind": SELECTION, "validation_hard": scores, "epochs": 20}
+        return made | {"config": {"parameters": parameters}}
+
+    greedy = trial("greedy_em", {"20": 0.6, "35": 0.8})
+    for epochs, best in ((35, 50), (20, None)):
+        tuned = trial("finetuned_em", {"20": 0.1, "50": 0.9}, epochs=epochs)
+        found = chosen_epochs([tuned, greedy])
+        assert (found["greedy_em", 2], found.get(("finetuned_em", 2))) == (35, best)
 
 
-def test_the_figure_has_test_above_train_and_baselines_dashed():
-    figure = draw([results(), results(data="connect4")])
-    assert len(figure.axes) == 6
-    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+def test_the_page_says_where_the_grid_of_nu_ends_too_early():
+    tried = {"0.1": 0.5, "100": 0.9, "by gain": 0.7}
+    trial = cell("co2", 2, 0, 0.8) | {"kind": SELECTION, "validation_hard": tried, "nu": 100.0}
+    found = results()
+    page = page_of([replace(found, trials=[trial])])
+    assert "CO2's best ν is the largest tried at 1 of its depths, and trials of larger ν are missing" in page
+
+
+def test_cells_of_other_data_with_the_same_name_are_left_out():
+    known = replace(config(), fingerprint="abc")
+    made = [cell("finetuned_em", 2, 0, 0.8) | {"fingerprint": "abc"}, cell("finetuned_em", 2, 1, 0.1)]
+    made.append(cell("co2", 2, 0, 0.5) | {"fingerprint": "xyz"})
+    found = Results.of(known, made)
+    assert (found.get("co2", 2, "test_hard"), found.n_other_data) == (None, 1)
+    assert found.get("finetuned_em", 2, "test_hard").values == (80.0, 10.0)  # the second has none: an early record
+    assert "1 of other data with the same name were left out" in page_of([found])
+
+
+def test_a_verdict_on_data_of_unknown_origin_says_so():
+    found = results()
+    group = [one | {"fingerprint": "xyz"} for one in found.done["finetuned_em", 2]]
+    found = replace(found, done=found.done | {("finetuned_em", 2): group})
+    assert claims.at_all_depths({"mnist": found}, "mnist").verdict.endswith("on data that could not be verified")
+    assert replace(found, config=replace(found.config, made=True)).is_verified
+
+
+def test_a_margin_of_practical_relevance_stands_beside_the_spread():
+    close, far = Comparison(Summary((80.0, 80.1)), Summary((79.7, 79.8)), "", ""), Summary((70.0,), known_spread=1.0)
+    assert (close.outcome(), close.outcome(0.5)) == ("higher", "tied")
+    assert Comparison(Summary((70.8, 70.9)), far, "", "").outcome(0.5) == "tied"  # within the error of the reading
+
+
+def test_shallow_trees_and_slopes_are_compared_seed_by_seed():
+    found = {"mnist": results()}
+    assert claims.especially_shallow(found, "mnist").verdict == claims.NOT_REFUTED  # the same lead everywhere
+    assert claims.especially_shallow({"mnist": results([(("co2", 8, 0), {"test": 0.9})])}, "mnist").verdict == (
+        claims.CONFIRMED
+    )
+    deep = {"mnist": results(depths=(2, 4, 6, 8))}
+    assert claims.steeper(deep, "mnist").verdict == claims.OPEN  # nothing at depth 6
+    assert claims.largest_gain(found | {"connect4": found["mnist"]}).verdict.startswith(claims.NOT_REFUTED)
+
+
+def test_the_figures_have_a_panel_for_test_lead_and_training():
+    lines = {line.get_label(): line for line in draw_depths(results()).axes[0].get_lines()}
     assert lines["Finetuned (EM)"].get_linestyle() == "-"
     assert lines["CO2 (re-implemented)"].get_linestyle() == "--"
     assert lines["OC1 (re-implemented)"].get_ydata().tolist() == pytest.approx([70, 80, 85])
-    assert figure.axes[4].get_lines()[0].get_ydata().tolist() == pytest.approx([99, 99, 99])
+    assert "Finetuned (alternating)" not in lines
+    train = draw_depths(results()).axes[2]
+    assert train.get_lines()[0].get_ydata().tolist() == pytest.approx([99, 99, 99])
+    assert len(draw_schemes(results()).axes[0].get_lines()) == 4
 
 
 def test_a_panel_shows_our_lead_from_depth_six_on():
-    axis = draw([results()]).axes[1]
-    leads = {bar.get_label(): bar for bar in axis.containers}
+    leads = {bar.get_label(): bar for bar in draw_depths(results()).axes[1].containers}
     assert leads["OC1 (re-implemented)"].lines[0].get_xdata().tolist() == [8]
     assert leads["OC1 (re-implemented)"].lines[0].get_ydata().tolist() == pytest.approx([10.0])
     assert "Finetuned (EM)" not in leads
@@ -236,9 +291,9 @@ def test_a_panel_shows_our_lead_from_depth_six_on():
 def test_the_report_reads_cells_and_writes_a_page_beside_its_figure(tmp_path, tiny, capsys):
     tiny.store.put(cell("axis_aligned", 1, 0, 0.5), cell("axis_aligned", 1, 0, 0.9) | {"kind": SELECTION})
     assert report.main([str(tiny.path), "--results", str(tiny.results)]) == 0
-    page = (tmp_path / "results.md").read_text()
+    page = " ".join((tmp_path / "results.md").read_text().split())
     assert "| Axis-aligned (re-implemented) | 50.00 | — (not run) |" in page
     assert "`0123456789ab` on a processor, 2 cores" in page
-    assert "![Accuracy over the maximum depth](results.png)" in page
-    assert (tmp_path / "results.png").stat().st_size > 1000
+    assert "![depths](results-digits-depths.png)" in page
+    assert (tmp_path / "results-digits-depths.png").stat().st_size > 1000
     assert "written: " in capsys.readouterr().out

@@ -5,7 +5,7 @@ import pytest
 from experiments.store import store_of
 
 from crisptree.datasets import Dataset
-from experiments import roughness, weight_images
+from experiments import roughness
 from tests.toys import plain_tree
 
 
@@ -50,10 +50,13 @@ def test_shallow_trees_with_one_strength_for_all_splits_are_drawn(few, monkeypat
     found = store_of("roughness", few, "toy").records()
     assert [(one["way"], one["part"], one["roughness"]) for one in found] == [
         ("shallow", "test", 0.0),
-        ("shallow", "test", 0.1),
+        ("shallow", "test", roughness.SHALLOW_STRENGTH),
     ]
     assert (few.parents[1] / "weights-toy.png").stat().st_size > 1000
-    assert "| toy | shallow | 0.1 | 1 |" in (few.parent / roughness.PAGE).read_text()
+    assert found[1]["parameters"]["penalty_share"] == "none"
+    page = (few.parent / roughness.PAGE).read_text()
+    assert f"| toy | shallow | {roughness.SHALLOW_STRENGTH:g} | 1 |" in page
+    assert "## Without decreasing accuracy" in page
 
 
 def test_the_clearest_splits_resemble_what_they_part():
@@ -61,9 +64,9 @@ def test_the_clearest_splits_resemble_what_they_part():
     X = rng.normal(size=(400, 36)).astype(np.float32)
     y = (X[:, 14] + X[:, 15] > X[:, 20] + X[:, 21]).astype(np.int64)
     model = plain_tree(max_depth=2, image_shape=(6, 6), random_state=0).fit(X, y)
-    clear = weight_images.resemblance(model, (X, y))
+    clear = roughness.resemblance(model, (X, y))
     assert clear[0] > 0.9
-    chosen = weight_images.clearest(model, (X, y))
+    chosen = roughness.clearest(model, (X, y))
     assert chosen[0] == (0, 0)
     assert [depth for depth, _ in chosen] == [0, 1]
     _, split = chosen[1]

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from experiments.table import expected
 from experiments.trees import TimeCapReached
 
 import experiments
+from crisptree.datasets import load_digits
 from experiments import along, cells, configs, ours, provenance, store
 
 
@@ -41,8 +43,16 @@ def test_every_cell_of_a_configuration_becomes_one_record_and_is_not_run_again(t
     assert cell["metrics"]["mean_path_length"] == 2
     assert cell["config"]["rows"] == 1437
     assert cell_of(tiny, "co2", 2, 0)["metrics"]["test_soft"] is None
-    trials = [choice_of(tiny, "finetuned_em", 2, seed)["validation_hard"] for seed in (3, 5)]
-    assert cell["epochs"] == ours.best({epochs: trials[0][epochs] + trials[1][epochs] for epochs in "12"}, (1, 2))
+    growth, finetuning = (
+        ours.best(
+            {n: sum(choice_of(tiny, name, 2, seed)["validation_hard"][n] for seed in (3, 5)) for n in "12"}, (1, 2)
+        )
+        for name in ("greedy_em", "finetuned_em")
+    )
+    assert (cell["epochs"], cell["finetune_epochs"]) == (growth, finetuning)
+    assert cell_of(tiny, "greedy_em", 2, 4)["epochs"] == growth
+    assert choice_of(tiny, "finetuned_em", 2, 3)["config"]["parameters"]["epochs"] == growth
+    assert cell["fingerprint"] == provenance.fingerprint(load_digits())
     assert choice_of(tiny, "finetuned_em", 2, 3)["config"]["rows"] == 1149
     for name in ("co2", "non_greedy"):
         chosen = choice_of(tiny, name, 2, 0)
@@ -179,7 +189,14 @@ def test_all_configurations_of_the_paper_follow_its_protocol():
         assert config.data == path.stem
         assert config.depths == tuple(range(2, 20, 2))
         assert config.ours.epochs == (20, 35, 50, 65)
+        assert (config.fingerprint is not None) == (path.stem in ("mnist", "connect4", "fashion_mnist"))
         assert len(config.ours.seeds) == 5
+
+
+def test_data_of_the_same_shape_have_another_fingerprint():
+    data = load_digits()
+    other = replace(data, X_test=data.X_test[::-1])
+    assert provenance.fingerprint(data) == provenance.fingerprint(load_digits()) != provenance.fingerprint(other)
 
 
 def test_a_commit_without_git_is_unknown_and_changes_are_told(tmp_path, monkeypatch):

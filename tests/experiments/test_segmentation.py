@@ -36,8 +36,9 @@ def test_every_row_and_seed_becomes_a_record_and_every_row_a_line_and_none_runs_
     found = [(record["row"], record["seed"]) for record in store.records()]
     assert found == [(row, seed) for row in sorted(segmentation.ROWS) for seed in (0, 1)]
     page = (few / "page.md").read_text()
-    assert all(page.count(f"| {what} | 2 |") == 2 for what in segmentation.WHAT.values())
+    assert all(page.count(f": {what} | 2 |") == 2 for what in segmentation.WHAT.values())
     record = store.get("stacked", 1)
+    assert (record["parameters"]["stages"], record["parameters"]["split"]) == (2, "oblique")
     assert record["test"]["pixel_accuracy"] > 0.9
     assert record["config"]["stages"] == 2
     assert (few / "images" / "segmentation-paper.png").stat().st_size > 1000
@@ -55,7 +56,7 @@ def test_a_row_of_another_configuration_is_run_again_and_replaces_its_record(few
     assert record["config"]["max_depth"] == 1
 
 
-def test_the_papers_statement_on_leaves_is_tested_under_its_own_protocol(few):
+def test_the_papers_statements_are_tested_under_its_own_protocol(few):
     store = store_of("segmentation", few / "cells", "isbi")
 
     def verdict():
@@ -63,11 +64,39 @@ def test_the_papers_statement_on_leaves_is_tested_under_its_own_protocol(few):
 
     assert "cannot be tested" in verdict()
     for row, same in (("paper_sample", 0.3), ("finetuned", 0.8)):
+<<<<<<< HEAD
         store.put({"row": row, "seed": 0, "test": {"same_leaf": same}})
     assert "refuted, 0.3000 of the neighbours over 1 seed under its protocol" in verdict()
     assert "finetuning 0.8000." in verdict()
     store.put(*({"row": "paper", "seed": seed, "test": {"same_leaf": 0.6}} for seed in (0, 1)))
     assert "confirmed, 0.6000 ± 0.0000 of the neighbours over 2 seeds" in verdict()
+=======
+        store.put({"row": row, "seed": 0, "test": {"same_leaf": same, "membrane_errors": 0.4}})
+    said = "\n".join(segmentation.verdict(store))
+    assert "same leaf”: **refuted**, 0.3000 (0.8000) of them" in said
+    assert "identified”: **confirmed**, 0.4000 (0.4000) of the membrane pixels are missed" in said
+    assert "as membrane”: **open**" in said
+    assert "The whole protocol has not been run" in said
+    whole = {"same_leaf": 0.6, "membrane_errors": 0.7, "inside_errors": 0.1, "dark_inside_errors": 0.3}
+    store.put(*({"row": "paper", "seed": seed, "test": whole} for seed in (0, 1)))
+    said = "\n".join(segmentation.verdict(store))
+    assert "same leaf”: **confirmed**, 0.6000 ± 0.0000 (0.8000) of them" in said
+    assert "identified”: **refuted**" in said
+    assert "as membrane”: **confirmed**" in said
+    assert "has not been run" not in said
+
+
+def test_dark_pixels_inside_cells_are_far_from_membranes():
+    truth = np.ones((1, 60, 60), dtype=int)
+    truth[:, 0] = 0
+    images = np.ones((1, 60, 60))
+    images[:, 40:50, 20:40] = 0.0
+    inside, dark = segmentation.inside_cells(images, truth)
+    assert not inside[0, : segmentation.FAR].any()
+    assert inside[0, segmentation.FAR :].all()
+    assert dark[0, 45, 30]
+    assert not (dark & ~inside).any()
+>>>>>>> main
 
 
 def test_the_numbers_of_a_perfect_model_are_perfect():

@@ -38,5 +38,5 @@ def test_made_data_are_called_made():
     for path in configs.find(configs.MADE):
         config = configs.read(path)
         assert config.made
-        assert config.title.endswith("(made)")
+        assert config.title.endswith("(synthetic)")
     assert not any(configs.read(path).made for path in configs.find(configs.PAPER))

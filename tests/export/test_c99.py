@@ -279,7 +279,7 @@ def test_a_model_beyond_the_flash_or_stack_limit_is_rejected(digits):
     model, _ = digits
     costs = DeviceCost.of(Portable.of(model), make_header(Portable.of(model), "model", "int8", "auto"))
     assert export.c(model, integer="int8", max_flash=costs.flash, max_stack=costs.stack)
-    with pytest.raises(ExportError, match=r"at most `max_flash` = 2,000 bytes; it takes .*simplify"):
+    with pytest.raises(ExportError, match=r"at most `max_flash` = 2,000 bytes; it takes .*max_features_per_split"):
         export.c(model, integer="int8", max_flash=2000)
     with pytest.raises(ExportError, match="at most `max_stack` = 10 bytes"):
         export.c(model, max_stack=10)

@@ -163,5 +163,5 @@ def test_a_statement_with_too_many_weights_is_rejected_with_a_remedy():
     depth, n_features = 5, 784
     structure = TreeStructure.balanced(depth)
     model = written(structure, np.ones((structure.n_splits, n_features)), [0.0] * 31, [k % 3 for k in range(32)])
-    with pytest.raises(ExportError, match=r"at most 15,000 weights.*has 24,304.*max_terms=483"):
+    with pytest.raises(ExportError, match=r"at most 15,000 weights.*has 24,304.*max_features_per_split=483"):
         export.sql(model)

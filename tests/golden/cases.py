@@ -234,16 +234,6 @@ def paper() -> Fitted:
     return Fitted(CrispTreeClassifier.paper(**changes).fit(X, y), X, y)
 
 
-def simplified() -> Fitted:
-    model, X, y = fitted(digits)()
-    return Fitted(model.simplify(X, y, max_terms=20, tolerance=0.05, epochs=2), X, y)
-
-
-def simplified_regression() -> Fitted:
-    model, X, y = regressed(steps)()
-    return Fitted(model.simplify(X, y, max_terms=6, tolerance=0.05, epochs=2), X, y)
-
-
 def soft() -> Fitted:
     X, P = soft_labels()
     return Fitted(CrispTreeClassifier.from_flat(**RESOLVED).fit(X, P), X, P.argmax(axis=1))
@@ -283,21 +273,6 @@ def iterated() -> Fitted:
             yield X[start : start + 150], y[start : start + 150]
 
     return Fitted(CrispTreeClassifier.from_flat(**BATCHES_RESOLVED | {"l2": 1e-3}).fit(batches), X, y)
-
-
-def updated(kind: Any, data: Callable[[], Data], parameters: dict[str, Any], **options: Any) -> Case:
-    """The case of three calls of ``partial_fit`` on a third of the rows each."""
-
-    def case() -> Fitted:
-        X, y = data()
-        model = kind.from_flat(**parameters)
-        first = {"classes": np.unique(y)} if kind is CrispTreeClassifier else {}
-        model.partial_fit(X[::3], y[::3], **first)
-        for start in (1, 2):
-            model.partial_fit(X[start::3], y[start::3], **options)
-        return Fitted(model, X, y)
-
-    return case
 
 
 class Interruption(BaseException):
@@ -370,7 +345,6 @@ CLASSIFICATION: dict[str, Case] = {
     "validation rows": validated,
     "warm start": grown_on,
     "paper": paper,
-    "simplified": simplified,
     "soft labels": soft,
     "distilled": distilled(),
     "distilled, soft labels": distilled(labels="soft"),
@@ -398,7 +372,6 @@ REGRESSION: dict[str, Case] = {
     "regression, weights": fit(CrispTreeRegressor, steps, REGRESSION_RESOLVED | {"shrinkage": 1.0}, weighted=True),
     "regression, early stopping": regressed(steps, early_stopping=True, ccp_alpha="auto"),
     "regression, validation rows": validated_regression,
-    "regression, simplified": simplified_regression,
     "regression, distilled": distilled_regression,
 }
 
@@ -469,11 +442,7 @@ BATCHES: dict[str, Case] = {
     "batches, regression, two outputs": in_batches(CrispTreeRegressor, two_outputs, REGRESSION_RESOLVED),
 }
 
-UPDATES: dict[str, Case] = {
-    "partial_fit": updated(CrispTreeClassifier, iris, RESOLVED),
-    "partial_fit, growing": updated(CrispTreeClassifier, digits, RESOLVED | {"max_depth": 4}, grow=True, memory=0.5),
-    "partial_fit, regression": updated(CrispTreeRegressor, steps, REGRESSION_RESOLVED),
-}
+UPDATES: dict[str, Case] = {}
 
 CHECKPOINTS: dict[str, Case] = {
     "likelihood": resumed(CrispTreeClassifier, digits, RESOLVED | {"algorithm": "likelihood"}, (2, 7, 11)),

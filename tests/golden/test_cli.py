@@ -81,12 +81,10 @@ STRUCTURES: dict[str, tuple[str, ...]] = {
     "fit batches": (
         *("fit", "table.csv", "-t", "buys", "-o", "b.crisp", *QUICK, "--algorithm", "likelihood", "--stream", "--json"),
     ),
-    "compare": ("compare", "table.csv", "-t", "buys", *QUICK[:-2], "--json"),
     "segment fit": (
         *("segment", "fit", "images", "labels", "-o", "s.crisp", "--window", "3", "--depth", "1"),
         *("--epochs", "1", "--finetune-epochs", "1", "--json"),
     ),
-    "data list": ("data", "list", "--data-home", "none", "--json"),
 }
 """Commands that train or look around: names and types of what their JSON document holds."""
 
@@ -118,7 +116,6 @@ EXIT_CODES: dict[str, tuple[str, ...]] = {
     "a model of rows for images": ("segment", "predict", "table.crisp", "images", "-o", "rows"),
     "an export that cannot hold it": ("export", "table.crisp", "--to", "sklearn", "-o", "table.joblib"),
     "split modules of one's own": ("inspect", "own-modules.crisp"),
-    "a file that cannot be downloaded": ("data", "fetch", "mnist", "--data-home", "h", "--mirror", "file:///none"),
 }
 """0: done, 1: the work failed, 2: wrong use. ``tests/cli/test_process.py`` interrupts commands: 130."""
 

@@ -56,7 +56,6 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "text": text_of(export.text),
     "text, two terms": text_of(export.text, terms=2),
     "dot": text_of(export.dot),
-    "html": text_of(export.html),
     "c": text_of(export.c),
     "c, int8": text_of(export.c, integer="int8"),
     "c, int16, scaled": text_of(export.c, integer="int16", inputs="scaled", name="tree"),

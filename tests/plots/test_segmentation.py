@@ -14,10 +14,10 @@ TRUTH = GREY > 0.5
 def test_four_panels_show_their_arrays(channels):
     image = GREY if channels is None else RNG.random((12, 16, channels)) * 255
     axes = plot_segmentation(image, TRUTH, LEAVES, CHANCE, class_name="$x_1$ <b>")
-    assert [ax.get_title() for ax in axes] == ["image", "ground truth", "leaf affiliation", "p($x_1$ <b>)"]
+    assert [ax.get_title() for ax in axes] == ["image", "ground truth", "p($x_1$ <b>)", "leaf affiliation"]
     shown = [np.asarray(ax.images[0].get_array()) for ax in axes]
-    assert np.allclose(shown[2], LEAVES)
-    assert np.allclose(shown[3], 1 - CHANCE)  # darker is likelier
+    assert np.allclose(shown[3], LEAVES)
+    assert np.allclose(shown[2], 1 - CHANCE)  # darker is likelier
     axes[0].figure.canvas.draw()
 
 

@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 from crisptree import CrispForestClassifier, CrispTreeClassifier, TrainingOptions
 from crisptree.learning.options import Plan, Spec
 from crisptree.selection import search
-from crisptree.selection.candidates import Trial, find_best, select_close, try_noise_levels
+from crisptree.selection.candidates import Trial, find_best, select_smoothed, try_noise_levels
 from crisptree.selection.parameters import apply_selected, is_unresolved
 from crisptree.selection.search import shorten_phase
 from tests.toys import clouds
@@ -121,23 +121,26 @@ def test_unresolved_parameters_fall_back():
     assert (thin["grow"], thin["finetune_epochs"], thin["max_depth"]) == ("cart", 0, 3)
 
 
-def test_close_trials_are_told_apart_by_their_log_loss():
-    rng = np.random.default_rng(0)
-    right = (rng.random(1000) < 0.9).astype(float)
-    nearly = right.copy()
-    nearly[np.flatnonzero(right)[:3]] = 0
-    nearly[np.flatnonzero(right == 0)[:2]] = 1
-    worse = right.copy()
-    worse[:100] = 0
-    even = np.ones(len(right))
-    best = Trial({"a": 1}, right, even, 50.0, 9.0, 0.4 * even)
-    close = Trial({"a": 2}, nearly, even, 5.0, 3.0, 0.2 * even)
-    far = Trial({"a": 3}, worse, even, 1.0, 2.0, 0.1 * even)
-    assert select_close([best, close, far]) is close
-    assert select_close([best, far]) is best
-    assert find_best([best, far]) is best
-    without = [Trial({"a": number}, scores, even, 1.0, 1.0) for number, scores in enumerate((nearly, right))]
-    assert select_close(without) is without[1]
+def make_trial(score: float, loss: float | None, candidate: int) -> Trial:
+    even = np.ones(100)
+    losses = None if loss is None else loss * even
+    return Trial({}, score * even, even, 1.0, 1.0, losses, candidate=candidate)
+
+
+def test_trials_are_compared_by_accuracy_and_log_loss_averaged_with_the_neighbouring_depths():
+    ladder = [make_trial(score, 0.5, 1) for score in (0.80, 0.84, 0.85, 0.84)]
+    spike = [make_trial(score, 0.5, 2) for score in (0.70, 0.86, 0.70)]
+    assert select_smoothed([*ladder, *spike]) is ladder[2]
+    alone = make_trial(0.85, 0.4, 3)
+    assert select_smoothed([*ladder, alone]) is alone
+    assert select_smoothed([make_trial(0.86, 0.8, 4), alone]) is alone
+    assert select_smoothed([make_trial(0.99, 0.8, 4), alone]) is not alone
+
+
+def test_regression_trials_are_compared_by_their_scores():
+    spike = [make_trial(score, None, 1) for score in (0.70, 0.86, 0.70)]
+    assert select_smoothed([*spike, make_trial(0.85, None, 2)]) is spike[1]
+    assert find_best(spike) is spike[1]
 
 
 def two_lines(n=300, seed=0):

@@ -56,9 +56,6 @@ class Rates(Target):
     def score_predictions(self, predicted, y):
         return -((predicted - y) ** 2)
 
-    def sum_scores(self, tables, statistics):
-        raise AssertionError("only what simplifies a tree asks for it")
-
     def loss(self, tables, statistics):
         return float((statistics[:, 0] * tables[:, 0] - statistics[:, 1] * np.log(tables[:, 0])).sum())
 

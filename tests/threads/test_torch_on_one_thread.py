@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.every_kind import FITS, QUICK, Data, use
 
-QUICK_ONES = ("classifier", "regressor", "conv", "simplified", "segmenter")
+QUICK_ONES = ("classifier", "regressor", "conv", "segmenter")
 
 
 class Watch(TorchDispatchMode):

@@ -151,12 +151,9 @@ def use_classifier(folder: Path) -> None:
     assert len(predicted) == len(probabilities) == len(logarithms) == len(soft) == len(leaves)
     importances: Doubles = model.feature_importances_
     assert len(importances) == 2
-    assert 0.0 <= model.sparsity_ <= 1.0
     assert model.truncate(0).get_depth() == 0
     assert model.prune(0.0).before_finetuning().get_depth() == model.get_depth() == 1
     assert len(model.cost_complexity_pruning_path().ccp_alphas) > 0
-    assert str(model.simplify(frame, named, max_terms=1, epochs=1).simplification_)
-    assert quick_tree().partial_fit(X, y, classes=[0, 1]).partial_fit(X, y, memory=0.5).get_depth() == 1
     assert quick_tree().distill(model, frame, copies=1).get_depth() == 1
     numbered = quick_tree().fit(pd.DataFrame(X), y)
     labels: list[Any] = numbered.column_labels_
@@ -180,10 +177,9 @@ def use_regressor() -> None:
     mean: Doubles = model.predict(X)
     std: Doubles = model.predict_std(X)
     low, high = model.predict_interval(X, coverage=0.5)
-    quantiles: Doubles = model.predict_quantiles(X, [0.5], among=(X, y))
     score: float = model.score(X, y)
     assert n_outputs == 1
-    assert mean.shape == std.shape == low.shape == high.shape == quantiles[:, 0].shape
+    assert mean.shape == std.shape == low.shape == high.shape
     assert score == float(model.score(X.tolist(), y.tolist()))
     assert model.soft_predict(X).shape == mean.shape
     assert model.tree_.structure.n_leaves == model.greedy_tree_.structure.n_leaves
@@ -230,8 +226,7 @@ def use_forests() -> None:
     assert (forest.best_params_, forest.cv_results_, forest.image_shape_, forest.n_features_in_) == ({}, [], None, 2)
     assert forest.feature_names_in_.tolist() == ["a", "b"]
     assert len(forest.history_) > 0
-    assert len(forest.predict(frame)) == len(forest.predict_proba(frame)) == len(forest.margins(frame, y))
-    assert len(forest.proximity(frame, frame[:3])[0]) == 3
+    assert len(forest.predict(frame)) == len(forest.predict_proba(frame))
     assert forest.tree(0).get_depth() == 1
     assert forest.to_tree(frame, max_depth=1, copies=0).get_depth() == 1
     table = {"age": [41, None, 12, 30] * 4, "plan": ["basic", "gold", "basic", "gold"] * 4}
@@ -303,7 +298,7 @@ def use_the_rest(folder: Path) -> None:
     program: str = export.c(model)
     document: str = export.json(model)
     statement: str = export.sql(model, table="rows")
-    assert all([text, program, document, statement, export.dot(model), export.html(model), export.js(model)])
+    assert all([text, program, document, statement, export.dot(model), export.js(model)])
     assert str(export.check(model, X, to="json"))
     assert len(cross_val_score(quick_tree(), X, y, cv=2)) == 2
 

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 import crisptree
 from crisptree.cli import options
 from crisptree.cli.evaluation import compute_accuracies, predict_hard_and_soft
-from crisptree.cli.output import PLAIN, make_table, with_flags
+from crisptree.cli.output import PLAIN, make_table
 from crisptree.datasets import load_digits
 from crisptree.datasets.catalog import (
     CATALOG,
-    Checksum,
     Publication,
-    PublishedFile,
     find,
-    get_folders,
     get_homes,
 )
-from crisptree.datasets.download import DownloadError, Receipt, fetch
+from crisptree.datasets.download import DownloadError, fetch
 from crisptree.files import atomic_write
 from crisptree.sanitization import sanitize
 
@@ -39,17 +34,8 @@ DataHome = Annotated[
 
 
 @app.command("list")
-def list_data(
-    data_home: DataHome = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-) -> None:
-    """List every data set and the place of its files.
-
-    Example: crisptree data list --json
-    """
-    if as_json:
-        print(json.dumps([_describe(publication, data_home) for publication in CATALOG.values()], indent=2))
-        return
+def list_data(data_home: DataHome = None) -> None:
+    """List every data set and the place of its files."""
     console = Console()
     rows = [
         [each.name, each.title, f"{sum(each.rows.values()):,}", *_describe_files(each, data_home)]
@@ -60,70 +46,6 @@ def list_data(
     console.print(sanitize(f"Looked for in {', then '.join(map(str, get_homes(data_home)))}"), **PLAIN)
 
 
-@app.command("fetch")
-def fetch_data(
-    names: Annotated[list[str], typer.Argument(help=f"Which: {', '.join(CATALOG)}.")],
-    data_home: DataHome = None,
-    mirror: Annotated[
-        str | None, typer.Option(help="Another address (http, https or file) of a folder with the publisher's files.")
-    ] = None,
-    unverified: Annotated[
-        bool, typer.Option("--unverified", help="Keep files whose checksum is unknown or unconfirmed.")
-    ] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Download existing files again.")] = False,
-) -> None:
-    """Download data sets from their publishers and verify their checksums.
-
-    Example: crisptree data fetch mnist fashion_mnist
-    """
-    for name in names:
-        if name not in CATALOG:
-            raise typer.BadParameter(f"there is no data set {name!r}; known are {', '.join(CATALOG)}.")
-    if mirror is not None and not mirror.startswith(("http://", "https://", "file://")):
-        raise typer.BadParameter(f"--mirror must begin with http://, https:// or file://; got {mirror!r}.")
-    console, errors = Console(), Console(stderr=True)
-    failed = False
-    for name in names:
-        publication = CATALOG[name]
-        if not publication.files:
-            console.print(f"{name}: comes with scikit-learn, there is nothing to fetch.")
-        folder = get_homes(data_home)[0] / name
-        for file in publication.files:
-            address = f"{mirror.rstrip('/')}/{file.name}" if mirror else file.url
-            try:
-                receipt = _fetch_with_progress(file, folder, address, unverified, replace)
-            except DownloadError as error:
-                errors.print(f"{name}: {sanitize(with_flags(str(error)))}", style="red", **PLAIN)
-                failed = True
-            except KeyboardInterrupt:
-                errors.print(f"{name}: stopped; of {file.name} nothing was kept.", **PLAIN)
-                raise typer.Exit(130) from None
-            else:
-                verb = "fetched" if receipt.fresh else "already here"
-                console.print(f"{name}: {verb}, {_verification(file, receipt)}: {sanitize(str(receipt.path))}", **PLAIN)
-    if failed:
-        raise typer.Exit(1)
-
-
-def _verification(file: PublishedFile, receipt: Receipt) -> str:
-    """Say how the file was verified."""
-    if file.content is not None:
-        return "its content will be checked when it is read"
-    texts = {"sha256": "checksum verified", "md5": "matches an MD5 checksum, which is weak evidence"}
-    return texts.get(receipt.proof, "NOT verified") + ("" if receipt.verified else f", sha256 {receipt.sha256}")
-
-
-def _fetch_with_progress(file: PublishedFile, folder: Path, url: str, unverified: bool, replace: bool) -> Receipt:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(file.name, total=file.size)
-
-        def on_bytes(done: int, total: int | None) -> None:
-            progress.update(task, completed=done, total=total)
-
-        return fetch(file, folder, url=url, unverified=unverified, replace=replace, on_bytes=on_bytes)
-
-
 def _describe_files(publication: Publication, data_home: Path | None) -> tuple[str, str]:
     if not publication.files:
         return "–", "comes with scikit-learn"
@@ -132,34 +54,29 @@ def _describe_files(publication: Publication, data_home: Path | None) -> tuple[s
     return size, str(files.paths[0] if len(files.paths) == 1 else files.paths[0].parent) if files else "no"
 
 
-def _describe(publication: Publication, data_home: Path | None) -> dict[str, Any]:
-    installed = find(publication.name, data_home)
-    return {
-        "name": publication.name,
-        "title": publication.title,
-        "page": publication.page,
-        "rows": dict(publication.rows),
-        "here": not publication.files or installed is not None,
-        "form": installed.form if installed else None,
-        "paths": [str(path) for path in installed.paths] if installed else [],
-        "looked_in": [str(folder) for folder in get_folders(publication.name, data_home)] if publication.files else [],
-        "files": [_describe_file(file) for file in publication.files],
-    }
+@app.command("fetch")
+def fetch_data(
+    names: Annotated[list[str], typer.Argument(help=f"Which: {', '.join(CATALOG)}.")],
+    data_home: DataHome = None,
+) -> None:
+    """Download data sets from their publishers and verify their checksums.
 
-
-def _describe_file(file: PublishedFile) -> dict[str, Any]:
-    def text(checksum: Checksum | None) -> str | None:
-        return f"{checksum.algorithm}:{checksum.digest}" if checksum else None
-
-    inside = file.content
-    return {
-        "name": file.name,
-        "url": file.url,
-        "size": file.size,
-        "checksum": text(file.checksum),
-        "confirmed": file.checksum.confirmed if file.checksum else None,
-        "content": inside and {"member": inside.member, "size": inside.size, "checksum": text(inside.checksum)},
-    }
+    Example: crisptree data fetch mnist fashion_mnist
+    """
+    for name in names:
+        if name not in CATALOG:
+            raise typer.BadParameter(f"there is no data set {name!r}; known are {', '.join(CATALOG)}.")
+    console = Console()
+    for name in names:
+        if not CATALOG[name].files:
+            console.print(f"{name}: comes with scikit-learn, there is nothing to fetch.")
+        for file in CATALOG[name].files:
+            try:
+                path = fetch(file, get_homes(data_home)[0] / name)
+            except DownloadError as error:
+                Console(stderr=True).print(f"{name}: {sanitize(str(error))}", style="red", **PLAIN)
+                raise typer.Exit(1) from error
+            console.print(f"{name}: {sanitize(str(path))}", **PLAIN)
 
 
 def demo(

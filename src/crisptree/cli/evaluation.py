@@ -1,20 +1,15 @@
-"""Scores of models: those of ``crisptree fit``, ``crisptree evaluate`` and, beside baselines, ``crisptree compare``."""
+"""Scores of models: those of ``crisptree fit`` and ``crisptree evaluate``."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import typer
 
-import crisptree
 from crisptree.cli import options
-from crisptree.cli.options import TABLE, ColumnRoles, CsvFormat, option, with_options
+from crisptree.cli.options import CsvFormat, with_options
 from crisptree.cli.output import Output, make_table
 from crisptree.cli.tables import (
     LabelledRows,
@@ -23,14 +18,10 @@ from crisptree.cli.tables import (
     is_regressor,
     load_table_model,
     read_labelled_rows,
-    stdin_as_file,
 )
-from crisptree.cli.training import LabelledTable, TrainingTable, open_training_table
-from crisptree.encoding.column_values import TableError, counted
-from crisptree.inference import FlatTree
+from crisptree.cli.training import TrainingTable
+from crisptree.encoding.column_values import TableError
 from crisptree.inspection.model_view import is_trained_softly
-from crisptree.parameters.estimators import ClassifierParameters
-from crisptree.pipeline.monitoring import ProgressDisplay
 from crisptree.targets.base import class_numbers, hold_out, quantile_strata
 from crisptree.threads import row_blocks
 
@@ -63,22 +54,6 @@ SCORE_COLUMNS = {
 """By whether it is a regression: scores, and the heads of their columns."""
 
 SOFT_LEGEND = " · soft: all leaves, for comparison"
-
-OURS = "crisptree"
-TIMING_REPEATS = 5
-"""Prediction is timed so often; the shortest time counts."""
-
-ROWS_TIMED, VALUES_TIMED = 10_000, 2**24
-"""Prediction is timed on so many rows, the held-out ones repeated: with a few rows only the call would be timed."""
-
-LEGENDS = {
-    "classification": "majority: the most frequent class · linear: logistic regression",
-    "regression": "mean: the mean of the target · linear: ridge regression",
-}
-TREE_LEGEND = (
-    "tree, forest: scikit-learn's axis-aligned ones, with its defaults · small tree: with as many leaves as crisptree's"
-)
-METRIC_NAMES = {"accuracy": "accuracy", "log_loss": "log loss", "r2": "R²", "rmse": "RMSE"}
 
 
 def draw_held_out(
@@ -366,229 +341,3 @@ def _show_classification(out: Output, document: dict[str, Any]) -> None:
     for entry in document["error_attribution"][:MAX_SPLITS_SHOWN]:
         name = "no split" if entry["split"] is None else f"split {entry['split']}"
         out.show(f"{name} causes {entry['errors']:,} errors ({entry['share']:.1%})")
-
-
-Measurement = dict[str, float | int | None]
-"""Scores, times and sizes of one model on held-out rows; prediction times are per thousand rows."""
-
-
-@with_options(ClassifierParameters)
-def compare(
-    data: options.Data,
-    *,
-    columns: ColumnRoles,
-    parameters: dict[str, Any],
-    holdout: Annotated[float, option(help="The fraction of rows to score on.", panel=TABLE, show_default=True)] = (
-        DEFAULT_HOLDOUT
-    ),
-    folds: Annotated[int | None, option(min=2, help="Cross-validate in so many folds instead.", panel=TABLE)] = None,
-    csv: CsvFormat,
-    as_json: options.Json = False,
-) -> None:
-    """Fit a tree and baselines to the same rows, and score all of them on the same held-out rows.
-
-    The baselines are scikit-learn's with its defaults, on the same encoded columns; the options of the tree are those
-    of crisptree fit. Nothing is saved.
-
-    Examples:
-      crisptree compare iris.csv --target species
-
-      crisptree compare train.parquet -t label --drop id,date --depth 6 --folds 5
-    """
-    if not 0 < holdout < 1:
-        raise typer.BadParameter(f"--holdout must lie between 0 and 1; got {holdout}.")
-    out, seed = Output(as_json), parameters["random_state"]
-    measurements: dict[str, list[Measurement]] = {}
-    n_scored = 0
-    with out.progress() as progress, stdin_as_file(data) as path:
-        source = open_training_table(path, columns, csv, keep_constant="image_shape" in parameters)
-        rows = source.read(progress, out)
-        for held_out in _split(rows, holdout, folds, seed):
-            table = rows.encode(held_out, out, progress)
-            n_scored += int(held_out.sum())
-            for name, measurement in _measure_models(table, parameters, out, progress):
-                measurements.setdefault(name, []).append(measurement)
-    document = {
-        "rows": len(rows.y),
-        "validation": n_scored,
-        "folds": folds,
-        "features": table.X.shape[1],
-        "task": "regression" if rows.is_regression else "classification",
-        "models": {name: _summarize(parts) for name, parts in measurements.items()},
-    }
-    _show_comparison(out, document)
-    out.finish(document)
-
-
-def _split(rows: LabelledTable, fraction: float, folds: int | None, seed: int) -> Iterator[npt.NDArray[np.bool_]]:
-    """Yield masks of the held-out rows: one of a fraction of them, or one for every fold.  (n,)"""
-    if folds is None:
-        yield draw_held_out(rows.y, fraction, seed, is_regression=rows.is_regression)
-        return
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    y = rows.y
-    if rows.is_regression:
-        if len(y) < folds:
-            raise TableError(f"--folds {folds} needs as many rows; there are {len(y)}.")
-    else:
-        labels, counts = np.unique(y, return_counts=True)
-        if counts.min() < folds:
-            rare = str(labels[counts.argmin()])
-            raise TableError(f"--folds {folds} needs as many rows of every class; class {rare!r} has {counts.min()}.")
-    splitter = KFold if rows.is_regression else StratifiedKFold
-    for _, indices in splitter(folds, shuffle=True, random_state=seed).split(y, y):
-        held_out = np.zeros(len(y), dtype=bool)
-        held_out[indices] = True
-        yield held_out
-
-
-def _measure_models(
-    table: TrainingTable, parameters: dict[str, Any], out: Output, progress: ProgressDisplay
-) -> Iterator[tuple[str, Measurement]]:
-    model = table.make_model(parameters)
-    yield OURS, _measure(model, table, partial(table.fit, model, out, progress))
-    baselines = make_baselines(
-        is_regression=table.is_regression,
-        seed=parameters["random_state"],
-        n_jobs=parameters.get("n_jobs"),
-        class_weight=None if table.is_regression else model.class_weight,
-        n_leaves=model.get_n_leaves(),
-    )
-    for name, baseline in baselines.items():
-        progress.update(f"training {name}", None)
-        with out.warnings_as_notes():
-            yield name, _measure(baseline, table, partial(_fit_baseline, baseline, table))
-
-
-def make_baselines(
-    *, is_regression: bool, seed: int, n_jobs: int | None, class_weight: Any, n_leaves: int
-) -> dict[str, Any]:
-    """Make scikit-learn's models with its defaults, by the names that are printed."""
-    from sklearn.dummy import DummyClassifier, DummyRegressor
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-    from sklearn.linear_model import LogisticRegression, Ridge
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-
-    shared: dict[str, Any] = {"random_state": seed}
-    if is_regression:
-        constant, linear = {"mean": DummyRegressor()}, Ridge()
-        tree, forest = DecisionTreeRegressor, RandomForestRegressor
-    else:
-        constant = {"majority": DummyClassifier(strategy="prior")}
-        linear = LogisticRegression(max_iter=1000, class_weight=class_weight)
-        tree, forest = DecisionTreeClassifier, RandomForestClassifier
-        shared["class_weight"] = class_weight
-    return {
-        **constant,
-        "linear": make_pipeline(StandardScaler(), linear),
-        "tree": tree(**shared),
-        "small tree": tree(**shared, max_leaf_nodes=max(2, n_leaves)),
-        "forest": forest(**shared, n_jobs=n_jobs),
-    }
-
-
-def _fit_baseline(model: Any, table: TrainingTable) -> None:
-    name = f"{model.steps[-1][0]}__sample_weight" if hasattr(model, "steps") else "sample_weight"
-    model.fit(table.X, table.y, **({} if table.weight is None else {name: table.weight}))
-
-
-def _measure(model: Any, table: TrainingTable, fit: Callable[[], Any]) -> Measurement:
-    """Fit a model to the training rows and score it on the held-out ones."""
-    assert table.held_out is not None
-    X, y = table.held_out.X, table.held_out.y
-    started = time.perf_counter()
-    fit()
-    seconds = time.perf_counter() - started
-    if table.is_regression:
-        error, variance = float(np.mean((model.predict(X) - y) ** 2)), float(np.var(y))
-        scores = {"r2": 1 - error / variance if variance > 0 else np.nan, "rmse": float(np.sqrt(error))}
-    else:
-        from crisptree import metrics
-
-        accuracy = float(np.mean(model.predict(X) == table.decode_labels(y)))
-        scores = {"accuracy": accuracy, "log_loss": metrics.log_loss(y, model.predict_proba(X))}
-    leaves, weights = count_leaves_and_weights(model)
-    sizes = {"leaves": leaves, "weights": weights}
-    return {**scores, "fit_seconds": seconds, "predict_seconds": _time_prediction(model, X), **sizes}
-
-
-def _time_prediction(model: Any, X: Any) -> float:
-    """Measure the seconds of predicting a thousand rows."""
-    repeated = X[np.arange(min(ROWS_TIMED, max(len(X), VALUES_TIMED // X.shape[1]))) % len(X)]
-    times = []
-    for _ in range(TIMING_REPEATS):
-        started = time.perf_counter()
-        model.predict(repeated)
-        times.append(time.perf_counter() - started)
-    return 1000 * min(times) / len(repeated)
-
-
-def count_leaves_and_weights(model: Any) -> tuple[int | None, int]:
-    """Count the leaves of a model, None without any, and the numbers that route a row.
-
-    A hyperplane counts its nonzero weights and its threshold, an axis-aligned split its threshold alone.
-    """
-    if isinstance(model, crisptree.CrispTreeClassifier | crisptree.CrispTreeRegressor):
-        tree: Any = model.tree_
-        is_flat = isinstance(tree, FlatTree)
-        return tree.structure.n_leaves, int((tree.weight != 0).sum()) + tree.structure.n_splits if is_flat else 0
-    if hasattr(model, "steps"):
-        linear = model.steps[-1][1]
-        return None, linear.coef_.size + np.size(linear.intercept_)
-    trees = [model] if hasattr(model, "tree_") else getattr(model, "estimators_", [])
-    leaves = sum(tree.tree_.n_leaves for tree in trees)
-    return leaves or None, sum(tree.tree_.node_count for tree in trees) - leaves
-
-
-def _summarize(parts: list[Measurement]) -> dict[str, Any]:
-    """Average over the folds; None for what is infinite, which JSON does not have."""
-
-    def mean(values: list[Any]) -> float | None:
-        return None if None in values or not np.isfinite(values).all() else float(np.mean(values))
-
-    columns = {name: [part[name] for part in parts] for name in parts[0]}
-    first, values = next(iter(columns.items()))
-    spread = float(np.std(np.array(values, dtype=np.float64), ddof=1)) if len(parts) > 1 else None
-    return {**{name: mean(values) for name, values in columns.items()}, f"{first}_spread": spread}
-
-
-def _show_comparison(out: Output, document: dict[str, Any]) -> None:
-    models, folds, task = document["models"], document["folds"], document["task"]
-    ours = models[OURS]
-    on = f"{counted(document['validation'], 'held-out row')}" if folds is None else f"every row once, in {folds} folds"
-    out.show(f"{counted(document['rows'], 'row')} · {counted(document['features'], 'feature')} · scored on {on}")
-    first, second, digits = ("r2", "rmse", ".4g") if task == "regression" else ("accuracy", "log_loss", ".3f")
-    rows = []
-    for name, model in models.items():
-        spread = model[f"{first}_spread"]
-        times = [_format_ratio(model[kind], ours[kind]) for kind in ("fit_seconds", "predict_seconds")]
-        loss = "infinite" if model[second] is None else format(model[second], digits)
-        leaves = "–" if model["leaves"] is None else f"{model['leaves']:,.0f}"
-        score = "–" if model[first] is None else f"{model[first]:.4f}"
-        if spread is not None and model[first] is not None:
-            score = f"{model[first]:.3f} ± {spread:.3f}"
-        rows.append([name, score, loss, *times, leaves, f"{model['weights']:,.0f}"])
-    heads = ("model", METRIC_NAMES[first], METRIC_NAMES[second], "fit", "predict", "leaves", "weights")
-    out.show(make_table(heads, rows))
-    out.show(f"{LEGENDS[task]} · {TREE_LEGEND}")
-    out.show(
-        f"Predictions are hard. Times are ratios: crisptree takes {ours['fit_seconds']:.2g} s to fit and "
-        f"{1000 * ours['predict_seconds']:.2g} ms to predict a thousand rows (the best of {TIMING_REPEATS} runs)."
-    )
-
-
-def _format_ratio(seconds: float, reference: float) -> str:
-    """Format how many times as long something takes.
-
-    Examples
-    --------
-    >>> _format_ratio(1.0, 1.0), _format_ratio(3.0, 2.0), _format_ratio(120.0, 1.0), _format_ratio(1.0, 40.0)
-    ('1', '1.5', '120', '1/40')
-    """
-    is_faster = seconds < reference
-    ratio = max(seconds, reference) / max(min(seconds, reference), 1e-9)
-    text = f"{ratio:,.2g}" if ratio < 10 else f"{ratio:,.0f}"
-    return f"1/{text}" if is_faster else text

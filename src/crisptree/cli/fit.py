@@ -24,9 +24,8 @@ from crisptree.cli.evaluation import (
     score_fit,
     show_scores,
 )
-from crisptree.cli.interrupts import is_silent
 from crisptree.cli.options import TABLE, TRAINING, ColumnRoles, CsvFormat, option, output_option, with_options
-from crisptree.cli.output import Output
+from crisptree.cli.output import Output, is_silent
 from crisptree.cli.tables import stdin_as_file
 from crisptree.cli.training import (
     DiskCache,
@@ -60,7 +59,7 @@ class FitOptions:
         ),
     ] = False
     trees: Annotated[
-        str | None, option("--trees", help="Train a forest of so many trees; auto selects.", panel=TRAINING)
+        int | None, option("--trees", min=1, max=MAX_TREES, help="Train a forest of so many trees.", panel=TRAINING)
     ] = None
     validation: Annotated[
         Path | None, option(help="A table of validation rows, scored after every epoch.", panel=TABLE)
@@ -106,10 +105,6 @@ class FitOptions:
         for flag, value in {"--paper": self.paper, "--readable": self.readable}.items():
             if value:
                 raise typer.BadParameter(f"{flag} is for one tree; leave out --trees.")
-        if self.trees != "auto" and not (self.trees.isdecimal() and 1 <= int(self.trees) <= MAX_TREES):
-            raise typer.BadParameter(
-                f"--trees must be a whole number from 1 to {MAX_TREES:,}, or auto; got {self.trees!r}."
-            )
 
     def select_holdout(self, n_rows: int) -> float:
         """Return the fraction of rows to hold out: by default a fifth, none beside validation rows or of few rows."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,8 @@ import numpy.typing as npt
 import typer
 
 import crisptree
-from crisptree.cli.interrupts import TORCHRUN_VARIABLES
 from crisptree.cli.options import ColumnRoles, CsvFormat
-from crisptree.cli.output import Output
+from crisptree.cli.output import TORCHRUN_VARIABLES, Output
 from crisptree.cli.tables import LabelledRows, read_target
 from crisptree.data.batches import Batches
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
@@ -34,13 +34,14 @@ from crisptree.encoding.target_column import (
     read_numbers,
     read_weights,
 )
-from crisptree.limits import usable_memory
 from crisptree.pipeline.monitoring import ProgressDisplay
 
 Rows = npt.NDArray[np.float32]
 
 SECONDS_BEFORE_FAILING = 5.0
 """torchrun ends all processes when one has failed: other ranks wait until rank 0 has printed the error."""
+
+CONTAINER_MEMORY = Path("/sys/fs/cgroup/memory.max")
 
 MAX_MEMORY_FRACTION = 0.25
 """Larger encoded tables go to disk: reading and holding out copy them once."""
@@ -127,6 +128,17 @@ def _select_gpu(device: str, n_gpus: int) -> int:
     return int(index) if index else int(os.environ.get("LOCAL_RANK", "0"))
 
 
+def usable_memory() -> float:
+    """Bytes of memory of this machine or of its container; infinite if unknown."""
+    try:
+        physical = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+    with suppress(OSError, ValueError):  # there is no such file, or it says "max"
+        return min(physical, float(int(CONTAINER_MEMORY.read_text())))
+    return physical
+
+
 class DiskCache:
     """A folder for encoded rows, used ``always`` or only where memory is short and the fit ``can_stream``.
 
@@ -211,7 +223,7 @@ class TrainingTable:
         """Return the labels of class indices; values in regression stay as they are."""
         return y if self.classes is None else self.classes[y]
 
-    def make_model(self, parameters: dict[str, Any], *, trees: str | None = None, preset: str | None = None) -> Any:
+    def make_model(self, parameters: dict[str, Any], *, trees: int | None = None, preset: str | None = None) -> Any:
         """Make an unfitted tree, or a forest of so many ``trees``; ``preset`` is "paper", "readable" or None."""
         parameters = {"image_shape": self.image_shape, **parameters}
         if self.classes is not None:
@@ -225,7 +237,7 @@ class TrainingTable:
             for name in forest.FIXED.keys() & parameters.keys():
                 flag = crisptree.CrispTreeClassifier.PARAMETERS[name].flag
                 raise typer.BadParameter(f"{flag} is for one tree: the mean of many trees is regularised already.")
-            return forest.from_flat(n_estimators=int(trees) if trees.isdecimal() else trees, **parameters)
+            return forest.from_flat(n_estimators=trees, **parameters)
         tree: Any = crisptree.CrispTreeRegressor if self.is_regression else crisptree.CrispTreeClassifier
         return getattr(tree, preset or "from_flat")(**parameters)
 

@@ -28,46 +28,22 @@ class DataFormatError(ValueError):
 
 
 @dataclass(frozen=True)
-class Checksum:
-    """The digest of a file."""
-
-    algorithm: str
-    digest: str
-
-    @property
-    def confirmed(self) -> bool:
-        """Return True for SHA-256; the MD5 digests come from one listing, and can be forged."""
-        return self.algorithm == "sha256"
-
-    def __str__(self) -> str:
-        return f"{self.algorithm} {self.digest}" + ("" if self.confirmed else " (from one listing, a hint only)")
-
-
-@dataclass(frozen=True)
 class Content:
     """The file inside an archive: for archives whose own checksum is not known."""
 
     member: str
-    size: int
-    checksum: Checksum
+    sha256: str
 
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """One file as its publisher gives it."""
+    """One file as its publisher gives it; ``checksum`` is its algorithm and digest, as pooch writes them."""
 
     name: str
     url: str
     size: int | None = None
-    checksum: Checksum | None = None
+    checksum: str | None = None
     content: Content | None = None
-
-    def __str__(self) -> str:
-        size = f"{self.size:,} bytes" if self.size is not None else "size not known"
-        checksum = str(self.checksum) if self.checksum else "checksum not known"
-        if self.content:
-            checksum += f" (but of {self.content.member} inside: {self.content.size:,} bytes, {self.content.checksum})"
-        return f"{self.name}: {size}, {checksum}"
 
 
 Form = tuple[tuple[str, ...], ...]
@@ -88,9 +64,9 @@ class Publication:
 
 
 def _parse_file(name: str, folder: str, facts: dict[str, Any]) -> PublishedFile:
-    checksum = next((Checksum(kind, facts[kind]) for kind in ("sha256", "md5") if kind in facts), None)
+    checksum = next((f"{kind}:{facts[kind]}" for kind in ("sha256", "md5") if kind in facts), None)
     inside = facts.get("content")
-    content = Content(inside["member"], inside["size"], Checksum("sha256", inside["sha256"])) if inside else None
+    content = Content(inside["member"], inside["sha256"]) if inside else None
     return PublishedFile(name, f"{folder}/{name}", facts.get("size"), checksum, content)
 
 
@@ -168,16 +144,10 @@ def _find_file(folder: Path, names: tuple[str, ...]) -> Path | None:
 
 def _not_found_message(publication: Publication, data_home: StrPath | None) -> str:
     name, places = publication.name, get_folders(publication.name, data_home)
-    lines = [f"{name}: its files are not there. The publisher's files are"]
-    lines += [f"  {file}" for file in publication.files]
-    lines += ["In one of these folders there must be all files of a line, each under one of its names:"]
-    lines += ["  " + ", ".join(" or ".join(names) for names in form) for form in publication.forms.values()]
-    lines += ["It was looked for in"]
+    lines = [f"{name}: its files are not there. In one of the folders"]
     lines += [f"  {place}{'' if place.is_dir() else ' (no such folder)'}" for place in places]
-    alternatives = [names for form in publication.forms.values() for names in form]
-    existing = {str(path) for place in places for names in alternatives if (path := _find_file(place, names))}
-    if existing:
-        lines += ["Only these are there:", *(f"  {path}" for path in sorted(existing))]
+    lines += ["there must be all files of a line, each under one of its names:"]
+    lines += ["  " + ", ".join(" or ".join(names) for names in form) for form in publication.forms.values()]
     lines += [
         f"Download with `crisptree data fetch {name}`, or from {publication.page}; or name the folder that has them "
         f"with data_home=… or the environment variable {VARIABLE}."

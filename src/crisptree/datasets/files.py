@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import subprocess
-import tempfile
 import warnings
 import zipfile
 from collections import Counter
@@ -16,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crisptree import limits
 from crisptree.datasets.catalog import DataFormatError
-from crisptree.files import DECOMPRESSORS, checked_size, read_all, read_file, read_npz, reading
+from crisptree.files import DECOMPRESSORS, read_npz, reading
 
 DOWNLOAD_AGAIN = " Download it again."
 
@@ -27,10 +25,6 @@ CONVERTED = {"P": "RGB", "1": "L"}
 """Modes that are converted to others first; labels keep the indices of a palette."""
 
 MODES = ("L", "RGB", "I", "I;16", "I;16B", "F")
-MODE_BYTES = {"1": 1, "L": 1, "P": 3, "RGB": 3}
-"""Bytes per pixel of the array; four in other modes."""
-
-LABEL_BYTES = 8
 LABEL_MODES = ("1", "L", "P", "I", "I;16", "I;16B")
 
 
@@ -41,7 +35,7 @@ def read_bytes(path: Path, member: str | None = None) -> bytes:
     """
     ending = path.suffix
     with reading(path, DataFormatError, f"{ending} file", DOWNLOAD_AGAIN):
-        data = read_file(path)
+        data = path.read_bytes()
         if ending == ".zip":
             return _from_zip(data, member, path)
         return _decompress(data, ending)
@@ -56,9 +50,7 @@ def _from_zip(data: bytes, member: str | None, path: Path) -> bytes:
             for name in names:
                 if PurePosixPath(name).name == member + ending:
                     with reading(f"{name} in {path}", DataFormatError, f"{ending} file", DOWNLOAD_AGAIN):
-                        with archive.open(name) as stream:
-                            found = read_all(stream, len(data))
-                        return _decompress(found, ending)
+                        return _decompress(archive.read(name), ending)
     raise DataFormatError(f"{path}: there is no {member} in it, only {', '.join(names[:20]) or 'nothing'}")
 
 
@@ -75,29 +67,17 @@ def read_compact(path: Path, *names: str) -> list[npt.NDArray[Any]]:
 
 def _decompress_z(data: bytes) -> bytes:
     """Decompress a ``.Z`` file (the UCI repository has older files of this kind) with the gzip program."""
-    with tempfile.TemporaryFile() as packed:
-        packed.write(data)
-        packed.seek(0)
-        try:
-            process = subprocess.Popen(["gzip", "-dc"], stdin=packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        except FileNotFoundError:
-            raise DataFormatError("a .Z file needs the gzip program. Install it, or unpack the file first.") from None
-        with process:
-            try:
-                unpacked = read_all(process.stdout, len(data))
-            except BaseException:
-                process.kill()
-                raise
-    if process.returncode:
-        raise ValueError("gzip cannot decompress it")
-    return unpacked
+    try:
+        return subprocess.run(["gzip", "-dc"], input=data, capture_output=True, check=True).stdout
+    except FileNotFoundError:
+        raise DataFormatError("a .Z file needs the gzip program. Install it, or unpack the file first.") from None
 
 
 def _decompress(data: bytes, suffix: str) -> bytes:
-    """Decompress data within the limits; return it as it is if the suffix is not that of a compressed file."""
+    """Decompress data; return it as it is if the suffix is not that of a compressed file."""
     if suffix == ".Z":
         return _decompress_z(data)
-    return read_all(DECOMPRESSORS[suffix](io.BytesIO(data)), len(data)) if suffix in DECOMPRESSORS else data
+    return DECOMPRESSORS[suffix](io.BytesIO(data)).read() if suffix in DECOMPRESSORS else data
 
 
 class NamedImage(NamedTuple):
@@ -174,17 +154,11 @@ def _read_pages(
     file: Path | io.BytesIO, shown: str, labels: bool = False, floats: bool = False
 ) -> list[npt.NDArray[Any]]:
     with reading(shown, DataFormatError, f"{Path(shown).suffix or 'image'} file", " Write or download it again."):
-        size, most = checked_size(file) if isinstance(file, Path) else file.getbuffer().nbytes, limits.current()
-        pages, n_bytes = list[npt.NDArray[Any]](), 0
+        pages = list[npt.NDArray[Any]]()
         # Pillow warns of odd tags, which ImageJ writes.
         with warnings.catch_warnings(action="ignore"), _import_pillow().open(file, formats=["PNG", "TIFF"]) as image:
-            n_pages = int(getattr(image, "n_frames", 1))
-            most.check("pages", n_pages, f"has {n_pages:,} pages")
-            for page in range(n_pages):
+            for page in range(int(getattr(image, "n_frames", 1))):
                 image.seek(page)
-                width, height = image.size
-                n_bytes += width * height * (LABEL_BYTES if labels else MODE_BYTES.get(image.mode, 4))
-                most.check_unpacked(n_bytes, size, f"says that its pages hold {n_bytes:,} bytes")
                 pages.append(_to_array(image, shown, labels and not (floats and image.mode == "F")))
     return pages
 

@@ -243,9 +243,9 @@ def _read_connect4(path: Path) -> list[npt.NDArray[Any]]:
     content = CATALOG["connect4"].files[0].content  # the archive itself has no checksum that is known
     assert content is not None
     data = read_bytes(path, content.member)
-    if path.suffix == ".zip" and (actual := hashlib.sha256(data).hexdigest()) != content.checksum.digest:
+    if path.suffix == ".zip" and (actual := hashlib.sha256(data).hexdigest()) != content.sha256:
         raise DataFormatError(
-            f"{content.member} in {path} must have {content.checksum}; it has {actual}. Download it again."
+            f"{content.member} in {path} must have the SHA-256 {content.sha256}; it has {actual}. Download it again."
         )
     rows = [line.split(",") for line in data.decode("latin-1").splitlines() if line.strip()]
     for number, row in enumerate(rows, 1):

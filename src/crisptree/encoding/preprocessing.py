@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree import limits
 from crisptree.encoding.column_values import (
     DEFAULT_FORMAT,
     FORMAT_REMEDY,
@@ -34,7 +33,7 @@ from crisptree.encoding.column_values import (
     suggest_name,
 )
 from crisptree.encoding.containers import TableLike
-from crisptree.files import checked_size, reading
+from crisptree.files import reading
 from crisptree.targets.base import check_utf8
 
 Rows = npt.NDArray[np.float32]
@@ -238,8 +237,6 @@ class Preprocessing:
             if not len(entries) == len(mean) == len(missing):
                 raise TypeError("columns and arrays must be of one length")
             columns = tuple(_column(*entry) for entry in zip(entries, mean, missing, strict=True))
-            letters = sum(len(column.name) * (len(column.categories) + 2) for column in columns)
-            limits.current().check("unpacked_bytes", letters, f"has features with names of {letters:,} letters")
             if len({column.name for column in columns}) < len(columns):
                 raise TypeError("columns must have different names")
             return cls(
@@ -370,13 +367,10 @@ class RowEncoder:
         self, on_batch: Callable[[], Any] = lambda: None, wanted: npt.NDArray[np.bool_] | None = None
     ) -> Rows:
         """Encode all rows of the file, or those that are wanted: no others are kept in memory.  (n, n_features)"""
-        size, most, width = checked_size(self.source.path), limits.current(), self.preprocessing.n_features
-        blocks, n_rows, start = [np.zeros((0, width), dtype=np.float32)], 0, 0
+        blocks, start = [np.zeros((0, self.preprocessing.n_features), dtype=np.float32)], 0
         for block in self.encode_batches(on_batch):
             if wanted is not None:
                 start, block = start + len(block), block[wanted[start : start + len(block)]]
-            n_rows += len(block)
-            most.check_unpacked(4 * n_rows * width, size, f"becomes {n_rows:,} rows × {width:,} features")
             blocks.append(block)
         return np.concatenate(blocks)
 

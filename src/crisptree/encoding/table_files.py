@@ -21,7 +21,6 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from crisptree import limits
 from crisptree.encoding.column_values import (
     DEFAULT_FORMAT,
     NumberFormat,
@@ -31,7 +30,7 @@ from crisptree.encoding.column_values import (
     suggest_name,
 )
 from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, compute_batch_rows
-from crisptree.files import CHUNK_BYTES, DECOMPRESSORS, Bounded, checked_size, read_libsvm, read_npz, reading
+from crisptree.files import DECOMPRESSORS, read_libsvm, read_npz, reading
 
 if TYPE_CHECKING:
     import pyarrow as pa  # slow to import: only where rows are read or written
@@ -39,6 +38,9 @@ if TYPE_CHECKING:
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LIBSVM_SUFFIXES = (".libsvm", ".svm", ".txt")
 SUFFIXES = (*DELIMITERS, ".parquet", ".npz", *LIBSVM_SUFFIXES)
+
+MAX_COLUMNS = 2**16
+"""Columns of a table: each of them takes memory of its own, whatever it holds."""
 
 CSV_BLOCK_BYTES = 2**20
 """Bytes that are parsed at a time; Arrow reads 32 such blocks ahead. No row may be longer, so wide tables take more."""
@@ -98,7 +100,6 @@ def open_table(
     if encoding is not None and ending not in DELIMITERS:
         raise TableError(f"`encoding` is for {' and '.join(DELIMITERS)}; {path} says itself how its text is written.")
     with reading(path, TableError, f"{path.suffix} file"):
-        checked_size(path)
         table: TableFile
         if ending in DELIMITERS:
             table = DelimitedFile(path, delimiter or DELIMITERS[ending], encoding)
@@ -181,7 +182,8 @@ class TableFile(ABC):
 
 def check_columns(n_columns: int) -> None:
     """Check the limit on columns: a matrix of hashed words, say, has columns that hold next to nothing."""
-    limits.current().check("columns", n_columns, f"has {n_columns:,} columns, each of which takes memory of its own")
+    if n_columns > MAX_COLUMNS:
+        raise TableError(f"a table must have at most {MAX_COLUMNS:,} columns; it has {n_columns:,}.")
 
 
 def _rebatch(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
@@ -207,9 +209,9 @@ def _rebatch(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
 
 
 def _decompress(path: Path, file: IO[bytes]) -> Any:
-    """Return a stream of the file's text, which may not become more than the limits allow."""
-    decompress, size = DECOMPRESSORS.get(path.suffix.lower()), checked_size(path)
-    return file if decompress is None else io.BufferedReader(Bounded(decompress(file), size), CHUNK_BYTES)
+    """Return a stream of the file's text."""
+    decompress = DECOMPRESSORS.get(path.suffix.lower())
+    return file if decompress is None else decompress(file)
 
 
 class DelimitedFile(TableFile):
@@ -288,19 +290,11 @@ class DelimitedFile(TableFile):
 def _read_header(text: io.TextIOWrapper, path: Path, delimiter: str) -> list[str]:
     """Read the names in the first line. Arrow would read far ahead for them."""
     try:
-        return next(line for line in csv.reader(_read_lines(text), delimiter=delimiter) if line)
+        return next(line for line in csv.reader(text, delimiter=delimiter) if line)
     except StopIteration:
         raise TableError(f"{path} is empty; the first line of a table must name its columns.") from None
     except csv.Error as error:
         raise TableError(f"{path} cannot be read as a table: {error}.") from error
-
-
-def _read_lines(text: io.TextIOWrapper) -> Iterator[str]:
-    """Iterate over the lines of a text, none of them longer than the limit."""
-    current = limits.current()
-    while line := text.readline(current.line_bytes + 1):
-        current.check("line_bytes", len(line), f"begins with a line of more than {current.line_bytes:,} bytes")
-        yield line
 
 
 def _explain_csv_error(message: str) -> str:
@@ -330,14 +324,8 @@ class ParquetFile(TableFile):
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet as pq
 
-        size = checked_size(path)
         with pq.ParquetFile(path) as file:
             names, self.n_rows = file.schema_arrow.names, file.metadata.num_rows
-            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-        claims = f"says that it holds {self.n_rows:,} rows × {len(names):,} columns"
-        limits.current().check_unpacked(4 * self.n_rows * len(names), size, claims)
-        unpacked = sum(group.total_byte_size for group in groups)
-        limits.current().check_unpacked(unpacked, size, f"says that it unpacks to {unpacked:,} bytes")
         super().__init__(path, names)
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -421,8 +409,6 @@ class LibsvmFile(MatrixFile):
         with path.open("rb") as file:
             try:
                 X, y = read_libsvm(_decompress(path, file))
-            except limits.LimitError:
-                raise
             except ValueError as error:
                 raise TableError(f"{path} {error}") from error
         n_rows, width = X.shape[0], int(X.indices.max(initial=-1)) + 1
@@ -434,8 +420,6 @@ class LibsvmFile(MatrixFile):
                 f"{path} must have {n_features} features at most, as in training; it has a feature {width}."
             )
         X.resize(n_rows, n_features or width)
-        claims = f"stands for {n_rows:,} rows × {X.shape[1]:,} columns"
-        limits.current().check_unpacked(4 * n_rows * X.shape[1], checked_size(path), claims)
         super().__init__(path, X, {"y": y})
 
 

@@ -16,13 +16,12 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.data.batches import as_batches
 from crisptree.data.raw_rows import SparseRows
-from crisptree.data.validation import InputSchema, check_rows, resolve_columns, split_encoded
-from crisptree.distributed import check_single_process, is_distributed
+from crisptree.data.validation import InputSchema, check_rows, split_encoded
+from crisptree.distributed import is_distributed
 from crisptree.encoding.containers import are_batches, materialize, reorder_columns
 from crisptree.estimators.loading import GREEDY, TREE, ReadTrees, register, sections_of
 from crisptree.estimators.selected import PaperProtocol, SelectionResults
@@ -32,7 +31,6 @@ from crisptree.inference.finalization import PruningPath, cost_complexity_path
 from crisptree.inference.finalization import prune as prune_tree
 from crisptree.inference.finalization import truncate as truncate_tree
 from crisptree.parameters.estimators import RowParameters, check_argument
-from crisptree.parameters.training import true_or_false
 from crisptree.persistence.model_file import ModelFile, ModelFileError, Sections, write
 from crisptree.pipeline import validation as checks
 from crisptree.pipeline.monitoring import Checkpoints
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
     from crisptree.explain import Path as TreePath
     from crisptree.learning.fitting import Fitted as FittedTrees
     from crisptree.learning.history import EpochRecord
-    from crisptree.pipeline.refitting import Refit, Simplification
     from crisptree.pipeline.trees import TrainedRows
 
 
@@ -76,17 +73,16 @@ class Estimator(BaseEstimator, ABC):
         return hasattr(self, self.MODEL)
 
     @contextmanager
-    def _fitting(self, *, anew: bool = True, encoded_by: Preprocessing | None = None) -> Iterator[Self]:
+    def _fitting(self, encoded_by: Preprocessing | None = None) -> Iterator[Self]:
         """Provide a copy to fit, whose fitted attributes replace those of this estimator atomically at the end.
 
-        Until then this one predicts as before: if the fit fails or is interrupted, and for other threads. ``anew``
-        drops the fitted attributes of the copy first; ``encoded_by`` is the preprocessing of rows that were encoded
-        before the fit. Every public method that trains runs in here.
+        Until then this one predicts as before: if the fit fails or is interrupted, and for other threads.
+        ``encoded_by`` is the preprocessing of rows that were encoded before the fit. Every public method that trains
+        runs in here.
         """
         twin = copy.copy(self)
-        if anew:
-            for name in self._fitted_attributes():
-                delattr(twin, name)
+        for name in self._fitted_attributes():
+            delattr(twin, name)
         if encoded_by is not None:
             twin.preprocessing_ = encoded_by
         with training_context():
@@ -319,8 +315,6 @@ class TreeEstimator(Estimator):
 class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator):
     """Base of the estimators of one tree for rows; ``ENCODING`` of a subclass is what depends on y."""
 
-    simplification_: Simplification
-
     def fit(
         self,
         X: MatrixLike | BatchesLike,
@@ -394,9 +388,9 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         eval_set: Any,
         checkpoints: Checkpoints,
         encoded_by: Preprocessing | None = None,
-        **options: Any,
+        source: npt.NDArray[np.intp] | None = None,
     ) -> Self:
-        """Fit rows in memory, (X, y, sample_weight), which ``encoded_by`` has encoded; options are of ``fit_array``."""
+        """Fit rows in memory, (X, y, sample_weight), which ``encoded_by`` has encoded; see ``fit_array``."""
         with self._fitting(encoded_by=encoded_by) as twin:
             from crisptree.pipeline.trees import EarlierFit, fit_array
 
@@ -404,7 +398,7 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
             if earlier is not None:
                 earlier = EarlierFit(earlier, self._fitted_encoding(earlier), getattr(self, "best_params_", {}))
                 twin.set_input_schema(self.input_schema)
-            twin._set_trained(fit_array(twin, rows, eval_set, checkpoints, earlier, **options))
+            twin._set_trained(fit_array(twin, rows, eval_set, checkpoints, earlier, source=source))
         return self
 
     def _set_trained(self, trained: TrainedRows) -> None:
@@ -412,32 +406,6 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         self._set_encoding(trained.encoding)
         self._set_fitted(trained.fitted)
         self.history_, self.best_params_, self.cv_results_ = trained.history, trained.selected, trained.trials
-
-    def _set_refit(self, refit: Refit) -> None:
-        """Set the fitted attributes of a tree that was trained further."""
-        self.tree_ = self.greedy_tree_ = refit.tree
-        self.history_ = [*self.history_, *refit.history]
-
-    def _check_more_rows(self, X: Any, y: Any, sample_weight: Any) -> checks.TrainingData:
-        """Check rows that the fitted tree is to be trained on further."""
-        twin, encoding = copy.copy(self), self._fitted_encoding(self.tree_)
-        twin.image_shape = self.image_shape_  # rows may be flat where those of the fit were images
-        return checks.check_training_data(twin, X, y, sample_weight, encoding, reset=False, is_part=True)
-
-    def _partial_fit(
-        self, rows: tuple[Any, Any, Any], memory: float, grow: bool, encoding: TargetEncoding | None = None
-    ) -> Self:
-        """Fit the first rows, (X, y, sample_weight), or train the fitted tree on further ones."""
-        if not self.__sklearn_is_fitted__():
-            return self._fit_array(rows, None, Checkpoints(), classes=encoding, changes={"leaf_model": "constant"})
-        with self._fitting(anew=False) as twin:
-            data = self._check_more_rows(*rows)
-            from crisptree.pipeline.refitting import update_fitted_tree
-
-            parameters = resolve_columns(self.training_parameters(), self.input_schema)
-            selected = getattr(self, "best_params_", {})
-            twin._set_refit(update_fitted_tree(self.tree_, parameters, selected, data, memory, grow))
-        return self
 
     def leaf_indices(self, X: MatrixLike) -> npt.NDArray[np.int64]:
         """Return the leaf index of every row.  (n, n_features) → (n,)"""
@@ -476,15 +444,6 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         leaves = self.leaf_indices(X)
         return visited_nodes(self.tree_.structure, leaves)
 
-    def _html_repr(self) -> str:
-        """Render the upper levels of the fitted tree for a notebook, with scikit-learn's diagram folded below."""
-        diagram = str(estimator_html_repr(self))
-        if not self.__sklearn_is_fitted__():
-            return diagram
-        from crisptree.export import html
-
-        return f"{html(self)}<details><summary>Parameters</summary>{diagram}</details>"
-
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:
         """Share of the information gain of each feature; see ``explain.feature_importances``."""
@@ -501,17 +460,6 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         """Number of features that the search of a split considers: all features of the tree."""
         check_is_fitted(self)
         return self.tree_.n_features
-
-    @property
-    def sparsity_(self) -> float:
-        """Share of the weights that are exactly zero."""
-        check_is_fitted(self)
-        from crisptree.explain import sparsity
-
-        try:
-            return sparsity(self.tree_)
-        except TypeError as error:
-            raise AttributeError(str(error)) from error
 
     def explain(self, x: Any, *, top: int = 5) -> TreePath:
         """Explain the decision path of one row; see ``explain.path``.
@@ -553,85 +501,6 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         from crisptree.report import write
 
         return write(self, path, X, y, **options)
-
-    def simplify(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        max_terms: int | None = None,
-        tolerance: float | None = None,
-        eval_set: tuple[Any, Any] | None = None,
-        epochs: int = 5,
-    ) -> Self:
-        """Return a new estimator with fewer weights and splits and nearly the same score.
-
-        Weights are pruned first, halving the largest number of weights of a split in each stage. A split keeps those
-        with the largest |w_j| · spread_j, and after each stage the remaining weights are finetuned jointly. Then the
-        subtrees that contribute least on the validation rows become leaves. Leaf tables are computed on the rows of
-        the refit and shrunk as before; the tolerance applies to scores without shrinkage.
-
-        Parameters
-        ----------
-        X, y : array-like
-            Rows to refit on, usually those of the training.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        max_terms : int, default=None
-            Maximum number of weights of a split, whatever the loss of score.
-        tolerance : float, default=None
-            Acceptable loss of accuracy or R² on the validation rows. None is 0.01, or, with ``max_terms``, allows no
-            pruning beyond it.
-        eval_set : (X, y), default=None
-            Validation rows, preferably ones that the tree was not trained on. None holds ``validation_fraction`` of X
-            out of the refit; the scores of rows that the tree was trained on are optimistic, so less is pruned.
-        epochs : int, default=5
-            Epochs of the refit after each stage; other training options are those of the estimator.
-
-        Returns
-        -------
-        estimator
-            Fitted, of the same class. Its ``simplification_`` describes what was pruned; its ``greedy_tree_`` is its
-            ``tree_``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from crisptree import CrispTreeClassifier
-        >>> X = np.random.default_rng(0).normal(size=(600, 20))
-        >>> model = CrispTreeClassifier(max_depth=2, leaf_model="constant", random_state=0).fit(X, X[:, 3] > X[:, 7])
-        >>> small = model.simplify(X, X[:, 3] > X[:, 7], max_terms=2)
-        >>> sorted(np.flatnonzero(small.feature_importances_).tolist())
-        [3, 7]
-        """
-        check_is_fitted(self)
-        for name, value in (("max_terms", max_terms), ("tolerance", tolerance), ("epochs", epochs)):
-            check_argument(name, value)
-        from crisptree.pipeline.refitting import check_simplifiable, simplify_tree
-
-        tree, twin = check_simplifiable(self.tree_), copy.copy(self)
-        with training_context():
-            data = self._check_more_rows(X, y, sample_weight)
-            held_out = None if eval_set is None else checks.check_validation(self, eval_set, data.encoding)
-            parameters = resolve_columns(self.training_parameters(), self.input_schema)
-            selected = getattr(self, "best_params_", {})
-            refit, twin.simplification_ = simplify_tree(
-                *(tree, parameters, selected, data, held_out), max_terms, tolerance, epochs
-            )
-        twin._set_refit(refit)
-        return twin
-
-    def _check_updating(self, memory: float, grow: bool) -> None:
-        """Check the arguments of ``partial_fit``."""
-        check_single_process("partial_fit")
-        check_argument("memory", memory)
-        true_or_false().check("grow", grow)
-        if self.leaf_model not in ("auto", "constant") or getattr(getattr(self, "tree_", None), "is_linear", False):
-            raise ValueError(
-                "`leaf_model` must be 'constant' for partial_fit, because linear leaves keep no counts that new rows "
-                f"could be added to; got {self.leaf_model!r}. Use fit with all rows, or leaf_model='constant'."
-            )
 
 
 def _is_fitted(name: str) -> bool:

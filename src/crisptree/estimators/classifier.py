@@ -11,7 +11,6 @@ from sklearn.base import ClassifierMixin
 from crisptree.estimators.readability import ReadableEstimator
 from crisptree.parameters.estimators import ClassifierParameters, check_argument
 from crisptree.pipeline.distillation import label_by_classifier, make_copies
-from crisptree.targets.base import label_type
 from crisptree.targets.classification import ClassEncoding
 from crisptree.typing import ArrayLike, MatrixLike
 
@@ -101,61 +100,6 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
 
     ENCODING = ClassEncoding
 
-    def partial_fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        memory: float = 1.0,
-        grow: bool = False,
-    ) -> Self:
-        """Update the tree with new rows.
-
-        The first call is a fit. Each further one keeps the structure: all splits and leaves are finetuned on the new
-        rows, and their statistics are added to those of earlier rows. docs/guide/large-data.md says what is
-        forgotten.
-
-        Parameters
-        ----------
-        X, y : array-like
-            New rows and their class labels, as in ``fit``.
-        classes : array-like of shape (n_classes,), default=None
-            All classes that can occur; required in the first call.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the new rows.
-        memory : float, default=1.0
-            Decay of the statistics of earlier rows: 1 weighs all rows alike, 0 discards earlier ones. With 0.5 in
-            every call, a row that is ten calls old has a thousandth of its weight.
-        grow : bool, default=False
-            Split leaves that are impure on the new rows, within ``max_depth`` and the other limits.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from crisptree import CrispTreeClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> model = CrispTreeClassifier(split="oblique", max_depth=2, random_state=0)
-        >>> model = model.partial_fit(X[::2], y[::2], classes=[0, 1, 2]).partial_fit(X[1::2], y[1::2])
-        >>> int(model.tree_.statistics.node_counts[0].sum()), bool(model.score(X, y) > 0.9)
-        (150, True)
-        """
-        self._check_updating(memory, grow)
-        if self.__sklearn_is_fitted__():
-            if classes is not None and not np.array_equal(_unique(classes), self.classes_):
-                raise ValueError(
-                    f"`classes` must be those of the first call, {self.classes_.tolist()}; got "
-                    f"{_unique(classes).tolist()}. Leave it out, or use a new estimator."
-                )
-            return self._partial_fit((X, y, sample_weight), memory, grow)
-        if classes is None:
-            raise ValueError(
-                "`classes` must name all classes in the first call of partial_fit, because a part of the rows may "
-                "not have all of them; got None."
-            )
-        return self._partial_fit((X, y, sample_weight), memory, grow, ClassEncoding(_unique(classes)))
-
     def distill(
         self,
         teacher: Any,
@@ -240,10 +184,3 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
         from crisptree.pipeline.trees import soft_probabilities
 
         return soft_probabilities(*self._soft_input(X, steepness))
-
-
-def _unique(classes: ArrayLike) -> npt.NDArray[Any]:
-    """Sort the distinct classes and check their type."""
-    labels: npt.NDArray[Any] = np.unique(np.asarray(classes))
-    label_type(labels)
-    return labels

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import ndtri
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,11 +21,10 @@ from crisptree.distributed import check_single_process
 from crisptree.estimators.base import Estimator, RowEstimator, is_plain, set_row_tags
 from crisptree.estimators.classifier import CrispTreeClassifier, ProbabilisticClassifier
 from crisptree.estimators.loading import ESTIMATOR, MEMBER, ReadTrees
-from crisptree.estimators.regressor import CrispTreeRegressor, Doubles, GaussianRegressor, check_reference_rows
+from crisptree.estimators.regressor import CrispTreeRegressor, Doubles, GaussianRegressor
 from crisptree.estimators.selected import SelectionResults
 from crisptree.inference import CrispTree, visited_nodes
 from crisptree.inference.flat_tree import CrispForest
-from crisptree.inference.quantiles import forest_quantiles
 from crisptree.parameters.estimators import (
     MAX_TREES,
     BaggingParameters,
@@ -45,9 +43,6 @@ if TYPE_CHECKING:
     from crisptree.pipeline.forests import OutOfBag
 
 TreeT = TypeVar("TreeT", bound=RowEstimator)
-
-PROXIMITY_CHUNK = 1024
-"""Rows of a matrix of proximities that are computed at a time."""
 
 
 class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
@@ -253,27 +248,6 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
             self.oob_score_ = float(score)
         return self.forest_.trees[0]
 
-    def proximity(self, X: MatrixLike, Y: MatrixLike | None = None) -> npt.NDArray[np.float64]:
-        """Compute the share of trees in which two rows end in the same leaf.  (n, n_features), (m, n_features) → (n, m)
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        Y : array-like of shape (m_samples, n_features), default=None
-            Rows to compare them with; None compares X with itself.
-        """
-        leaves = self.leaf_indices(X)
-        others = leaves if Y is None else self.leaf_indices(Y)
-        shares = np.empty((len(leaves), len(others)))
-        for start in range(0, len(leaves), PROXIMITY_CHUNK):
-            rows = leaves[start : start + PROXIMITY_CHUNK]
-            n_shared = np.zeros((len(rows), len(others)), dtype=np.int32)
-            for tree in range(leaves.shape[1]):
-                n_shared += rows[:, tree, None] == others[None, :, tree]
-            shares[start : start + len(rows)] = n_shared / leaves.shape[1]
-        return shares
-
     def decision_path(self, X: MatrixLike) -> tuple[sparse.csr_matrix, npt.NDArray[np.int64]]:
         """Return the nodes that every row visits in all trees, in the format of scikit-learn's forests.
 
@@ -445,26 +419,6 @@ class CrispForestClassifier(ProbabilisticClassifier, ForestClassifierParameters,
     def _difference(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:
         return float(np.mean(one != other))
 
-    def margins(self, X: MatrixLike, y: ArrayLike | None = None) -> npt.NDArray[np.float64]:
-        """Compute margins: the mean probability of a class minus that of the best other class.  (n,)
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,), default=None
-            The classes, such as the true ones, whose margins are negative where the forest is wrong. None takes the
-            predicted ones.
-        """
-        values = self._values(X)
-        numbers = values.argmax(axis=1)
-        if y is not None:
-            numbers = checks.check_validation(self, (X, y), ClassEncoding(self.classes_), "y").y
-        own = values[np.arange(len(values)), numbers]
-        others = values.copy()
-        others[np.arange(len(values)), numbers] = -np.inf
-        return own - (others.max(axis=1) if values.shape[1] > 1 else 0.0)
-
     @property
     def estimator_(self) -> CrispTreeClassifier:
         """An unfitted tree with the parameters of the forest."""
@@ -586,43 +540,6 @@ class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestE
             first, second, within = first + deviation, second + deviation**2, within + values[:, k:]
         between = np.maximum(second / n - (first / n) ** 2, 0.0)
         return squeeze_outputs(np.sqrt(within / n + between))
-
-    def predict_quantiles(self, X: MatrixLike, quantiles: ArrayLike, *, among: tuple[Any, ...]) -> Doubles:
-        """Predict quantiles of y among reference rows, weighted by the number of leaves that they share with a row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        quantiles : array-like of shape (n_quantiles,)
-            Numbers from 0 to 1.
-        among : (X, y) or (X, y, sample_weight)
-            Reference rows, usually those of the training, which a model does not store. A row that shares no leaf
-            with any of them has the quantiles of the normal distribution of ``predict`` and ``predict_std``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_quantiles), or (n_samples, n_quantiles, n_outputs)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from crisptree import CrispForestRegressor
-        >>> X, y = np.repeat([[0.0], [1.0]], 5, axis=0), np.arange(10.0)
-        >>> forest = CrispForestRegressor(
-        ...     n_estimators=3, bootstrap=False, max_depth=1, split="oblique", input_noise=0.0, l1=0.0, random_state=0
-        ... ).fit(X, y)
-        >>> forest.predict_quantiles([[0.0], [1.0]], [0.0, 0.5, 1.0], among=(X, y)).tolist()
-        [[0.0, 2.0, 4.0], [5.0, 7.0, 9.0]]
-        """
-        leaves = self.leaf_indices(X)
-        levels, reference, y, weight = check_reference_rows(self, self.forest_, quantiles, among)
-        values = forest_quantiles(leaves, reference, y, weight, levels)
-        has_none = np.isnan(values).any(axis=(1, 2))
-        if has_none.any():
-            mean, std = (part.reshape(len(leaves), 1, -1) for part in (self.predict(X), self.predict_std(X)))
-            values[has_none] = (mean + ndtri(np.clip(levels, 1e-6, 1 - 1e-6))[None, :, None] * std)[has_none]
-        return squeeze_outputs(values)
 
     @property
     def estimator_(self) -> CrispTreeRegressor:

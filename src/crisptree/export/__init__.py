@@ -10,7 +10,7 @@ from crisptree.export.javascript import js
 from crisptree.export.json_document import json
 from crisptree.export.onnx_graph import onnx
 from crisptree.export.portable import ExportError, Portable
-from crisptree.export.rules import dot, html, sentences, text
+from crisptree.export.rules import dot, sentences, text
 from crisptree.export.sklearn_tree import sklearn_forest, sklearn_tree
 from crisptree.export.sql_statement import sql
 
@@ -18,7 +18,6 @@ __all__ = [
     "text",
     "sentences",
     "dot",
-    "html",
     "c",
     "onnx",
     "js",

@@ -222,8 +222,8 @@ def _check_size(portable: Portable) -> None:
         splits = sum(tree.structure.n_splits for tree in portable.trees)
         raise ExportError(
             f"a statement may have at most {MAX_TERMS:,} weights, because databases take hours to read longer ones; "
-            f"this model has {terms:,}. Simplify it first, model.simplify(X, y, max_terms="
-            f"{max(MAX_TERMS // splits, 1)}), train with split='axis', or export to C, ONNX or JavaScript."
+            f"this model has {terms:,}. Train with max_features_per_split={max(MAX_TERMS // splits, 1)} or "
+            "split='axis', or export to C, ONNX or JavaScript."
         )
 
 

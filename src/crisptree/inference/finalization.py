@@ -156,60 +156,6 @@ def _leaves_and_moments(
     return leaf, moments
 
 
-def add_prior_counts(tree: SomeTree, earlier: CrispTree, decay: float, leaf_prior: float) -> SomeTree:
-    """Add the counts of an earlier tree, times ``decay``, to those of the new rows.
-
-    The first splits of ``tree``, which is finalized on the new rows, are those of ``earlier``; it may have more.
-    """
-    structure, target, fresh = tree.structure, tree.target, tree.statistics
-    n_old, past = earlier.structure.n_splits, earlier.statistics
-    old = decay * _prior_counts(tree, earlier)
-    counts = structure.sums_below(fresh.node_counts[structure.n_splits :] + old[structure.n_splits :])
-    # Scores of the earlier rows at a split are known by their mean and spread.
-    weights = target.weight(decay * past.node_counts[:n_old]), target.weight(fresh.node_counts[:n_old])
-    total = np.maximum(weights[0] + weights[1], np.finfo(float).tiny)
-    mean, spread = fresh.score_mean.copy(), fresh.score_spread.copy()
-    mean[:n_old] = (weights[0] * past.score_mean + weights[1] * fresh.score_mean[:n_old]) / total
-    squares = [
-        weight * (part.score_spread[:n_old] ** 2 + part.score_mean[:n_old] ** 2)
-        for weight, part in zip(weights, (past, fresh), strict=True)
-    ]
-    spread[:n_old] = np.sqrt(np.maximum((squares[0] + squares[1]) / total - mean[:n_old] ** 2, 0.0))
-    statistics = replace(
-        fresh,
-        node_counts=counts,
-        gain=gain(target, counts[structure.left_nodes], counts[structure.right_nodes]),
-        score_mean=mean,
-        score_spread=spread,
-        shrinkage=past.shrinkage,
-        y_center=past.y_center,
-        y_unit=past.y_unit,
-    )
-    leaves = leaf_tables(target, structure, counts, leaf_prior, past.shrinkage or 0.0)
-    return replace(tree, leaves=leaves, statistics=statistics)
-
-
-def _prior_counts(tree: CrispTree, earlier: CrispTree) -> Doubles:
-    """Counts of the earlier leaves at the same nodes and below them.  (n_nodes, n_statistics)
-
-    The earlier rows of a leaf that has been split since are distributed as the new ones.
-    """
-    structure, before = tree.structure, earlier.structure
-    leaves = earlier.statistics.node_counts[before.n_splits :]
-    counts = np.zeros_like(tree.statistics.node_counts)
-    if not before.n_splits:
-        counts[0] = leaves[0]
-    for children, nodes in ((before.left, structure.left_nodes), (before.right, structure.right_nodes)):
-        ends = np.flatnonzero(children < 0)
-        counts[nodes[ends]] = leaves[~children[ends]]
-    weight = tree.target.weight(tree.statistics.node_counts)
-    for split in range(before.n_splits, structure.n_splits):
-        left, right = structure.left_nodes[split], structure.right_nodes[split]
-        share = weight[right] / weight[split] if weight[split] else 0.5
-        counts[left], counts[right] = (1 - share) * counts[split], share * counts[split]
-    return counts
-
-
 def record_ranges(tree: SomeTree, X: Any, missing: Mapping[int, int] | None = None) -> SomeTree:
     """Record the smallest and the largest value of every feature, and whether all of them are whole numbers.
 

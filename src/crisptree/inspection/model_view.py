@@ -225,9 +225,17 @@ class ModelView:
         return name if name.isidentifier() else "module"  # a lambda has no name
 
     def scaled_weights(self, split: int) -> Doubles:
-        """Return β of a split in the scaled space of training, which weight images show.  (n_features,)"""
+        """Return β of a split in the scaled space of training, which weight images show.  (n_features,)
+
+        A pixel that is constant in training has no influence, and the tree keeps no weight for it. Under a spatial
+        penalty it has the weight that the penalty alone gives, so that the image has no frame.
+        """
         tree = require_linear_splits(self.tree, "a weight image")
-        return tree.statistics.scaling.unfold(tree.weight[split], tree.bias[split])[0]
+        weights: Doubles = tree.statistics.scaling.unfold(tree.weight[split], tree.bias[split])[0]
+        if self.image_shape is None or not getattr(self.estimator, "spatial_penalty", 0.0):
+            return weights
+        is_constant = tree.statistics.scaling.factor == 0
+        return fill_smoothly(weights.reshape(self.image_shape), is_constant.reshape(self.image_shape)).reshape(-1)
 
     # Node values.
 
@@ -417,6 +425,23 @@ def view_model(
     if view.preprocessing is not None and list(view.preprocessing.feature_names) == features:
         return replace(view, feature_names=list(sanitize_preprocessing(view.preprocessing).feature_names))
     return view
+
+
+def fill_smoothly(image: Doubles, missing: npt.NDArray[np.bool_]) -> Doubles:
+    """Fill pixels so that the squared differences of neighbours, βᵀMβ, are smallest.  Two (height, width, channels)
+
+    There each is the mean of its neighbours, which is repeated until nothing changes.
+    """
+    if not missing.any() or missing.all():
+        return image
+    ones = np.pad(np.ones_like(image), ((1, 1), (1, 1), (0, 0)))
+    n_neighbours = ones[:-2, 1:-1] + ones[2:, 1:-1] + ones[1:-1, :-2] + ones[1:-1, 2:]
+    filled = np.where(missing, image[~missing].mean(), image)
+    for _ in range(10 * max(image.shape)):
+        edge = np.pad(filled, ((1, 1), (1, 1), (0, 0)))
+        means = (edge[:-2, 1:-1] + edge[2:, 1:-1] + edge[1:-1, :-2] + edge[1:-1, 2:]) / n_neighbours
+        filled = np.where(missing, means, filled)
+    return filled
 
 
 def linear_models(tree: FlatTree) -> tuple[Doubles, Doubles] | None:

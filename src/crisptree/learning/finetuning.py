@@ -199,7 +199,6 @@ def finetune(
     patience: int | None = None,
     zeros: Tensor | None = None,
     signs: Tensor | None = None,
-    prior_counts: Tensor | None = None,
     leaf_penalty: float | None = None,
     row_weight: float = 1.0,
 ) -> TrainedTree:
@@ -224,8 +223,7 @@ def finetune(
         with the highest (the first such), the start included.
     zeros, signs : Tensor, optional
         Constraints of the weights; see ``TrainState``.
-    prior_counts : Tensor of shape (n_leaves, n_statistics), optional
-        Leaf statistics of earlier rows, which are added to those of every epoch.
+
     leaf_penalty, row_weight : float, optional
         λ of linear models in the leaves, which are trained alternately with the splits, and the mean weight of a row in
         the units of λ.
@@ -259,7 +257,7 @@ def finetune(
     common: dict[str, Any] = {"generator": generator, "on_epoch": report, "name": "finetuning"}
     steepness = plan.final_steepness
     try:
-        train(state, state.rows, plan, scorer=best, prior_counts=prior_counts, **common)
+        train(state, state.rows, plan, scorer=best, **common)
     except StopTraining:
         steepness = plan.steepness_at(callback.history[-1].epoch - 1)
     if patience is not None and best is not None:

@@ -17,8 +17,6 @@ from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.finalization import (
     Nodes,
-    add_prior_counts,
-    finalize,
     finalize_from,
     find_dead_splits,
     select_nodes,
@@ -62,9 +60,6 @@ kernels are built for a device once, which takes seconds; see docs/results/train
 
 Rows = Samples | SummedRows
 
-Start = CrispTree | TrainedTree | None
-"""Where a training begins: an earlier fit, a tree that is still soft, or nothing."""
-
 
 class Fitted(NamedTuple):
     """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft.
@@ -82,38 +77,33 @@ def fit_tree(
     spec: Spec,
     task: TrainingTask,
     *,
-    start: Start = None,
-    zeros: Tensor | None = None,
-    generator: torch.Generator | None = None,
+    start: CrispTree | None = None,
     on_epoch: EpochCallback | None = None,
 ) -> Fitted:
     """Train a tree by a spec on the rows of a task.
 
-    ``start`` is a tree to continue from, on the task's own scale; ``grow="keep"`` leaves its structure as it is. Where
-    ``zeros`` (n_splits, n_features) is True, weights of hyperplanes are zero and stay so. Random numbers come from
-    ``generator`` or, without one, from the spec's seed. ``on_epoch`` is called with a record of every epoch.
+    ``start`` is a tree to continue from, on the task's own scale. ``on_epoch`` is called with a record of every epoch.
     """
     kind = resolve_split_kind(spec, task)
     with training_on(spec, kind, task) as device:
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
         samples, validation = task.on(device, spec.n_jobs, shifts)
-        generator = generator or torch.Generator().manual_seed(spec.seed)
+        generator = torch.Generator().manual_seed(spec.seed)
         callback, constraints = task.listener(on_epoch), spec.constraints.on(task.scaling, device)
         context = TrainingContext(spec, samples, kind, generator, callback, constraints)
 
         def train(context: TrainingContext) -> Training:
             greedy = grow_tree(context, start)
-            return greedy, finetune_tree(context, greedy, validation, zeros)
+            return greedy, finetune_tree(context, greedy, validation)
 
-        is_new = start is None and zeros is None
-        if is_new and spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
+        if start is None and spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
             greedy, tuned = _train_natively(context, validation)
         elif spec.n_init == 1 or start is not None:
             greedy, tuned = train(context)
         else:
             greedy, tuned = _best_of_starts(train, context)
         tree, soft = finalize_tree(tuned, spec, task)
-        is_tuned = tuned.tree is not greedy.tree and spec.grow != "keep"
+        is_tuned = tuned.tree is not greedy.tree
         return Fitted(finalize_tree(greedy, spec, task)[0] if is_tuned else tree, tree, soft)
 
 
@@ -175,12 +165,10 @@ def _best_of_starts(train: Callable[[TrainingContext], Training], context: Train
     return best if score > hard_score(first[1].tree, samples, samples) else first
 
 
-def finetune_tree(
-    context: TrainingContext, greedy: TrainedTree, validation: Rows | None, zeros: Tensor | None = None
-) -> TrainedTree:
+def finetune_tree(context: TrainingContext, greedy: TrainedTree, validation: Rows | None) -> TrainedTree:
     """A grown tree finetuned, unless its growth was stopped."""
-    spec = context.spec
-    if (spec.split == "axis" and spec.grow == "cart") or (zeros is None and context.holds_zeros):
+    spec, zeros = context.spec, None
+    if (spec.split == "axis" and spec.grow == "cart") or context.holds_zeros:
         zeros = greedy.tree.splits.parameters["weight"] == 0
     if context.on_epoch:
         return greedy
@@ -266,19 +254,13 @@ def _grown_split(spec: Spec) -> Any:
     return "oblique" if spec.grow == "cart" or callable(spec.grow) else spec.split
 
 
-def _begin(context: TrainingContext, start: Start) -> Tree:
-    if isinstance(start, TrainedTree):
-        return start.tree
-    if start is not None:
-        return _taken_up(start, context)
-    return single_leaf(context.source, context.kind, context.generator)
-
-
-def _taken_up(earlier: CrispTree, context: TrainingContext) -> Tree:
-    """The tree of an earlier fit, to be grown on with splits of the same kind."""
+def _begin(context: TrainingContext, start: CrispTree | None) -> Tree:
+    """A single leaf, or the tree of an earlier fit, to be grown on with splits of the same kind."""
+    if start is None:
+        return single_leaf(context.source, context.kind, context.generator)
     split = _grown_split(context.spec)
     try:
-        tree = Tree.soft(earlier, context.samples.device, LINEAR.get(str(split), ObliqueSplits))
+        tree = Tree.soft(start, context.samples.device, LINEAR.get(str(split), ObliqueSplits))
         fresh = single_leaf(context.samples, context.kind, context.generator).splits
         if {name: value.shape[1:] for name, value in fresh.parameters.items()} != {
             name: value.shape[1:] for name, value in tree.splits.parameters.items()
@@ -292,7 +274,7 @@ def _taken_up(earlier: CrispTree, context: TrainingContext) -> Tree:
     return tree
 
 
-def _grow_greedily(context: TrainingContext, start: Start) -> TrainedTree:
+def _grow_greedily(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
     spec, plan = context.spec, context.spec.growth
     samples = compute_residuals(context.samples, spec.row_weight) if spec.grows_on_residuals else context.source
     if start is None and spec.grows_by_lbfgs and native_trees.supports(spec, samples, context.constraints):
@@ -315,31 +297,26 @@ def _grow_greedily(context: TrainingContext, start: Start) -> TrainedTree:
     return TrainedTree(tree, plan.final_steepness)
 
 
-def _grow_complete(context: TrainingContext, start: Start) -> TrainedTree:
+def _grow_complete(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
     depth = context.spec.limits.max_depth or 0
     tree = grow_balanced(context.samples, depth, context.kind, context.generator, context.constraints)
     return TrainedTree(tree, context.spec.growth.steepness_at(0))
 
 
-def _keep_structure(context: TrainingContext, start: Start) -> TrainedTree:
-    return TrainedTree(_begin(context, start), context.spec.finetuning.steepness_at(0))
-
-
-def _fit_cart(context: TrainingContext, start: Start) -> TrainedTree:
+def _fit_cart(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
     spec = context.spec
     tree = fit_cart(_of_residuals(spec, context.samples), spec.limits, spec.n_drawn, spec.seed)
     return TrainedTree(tree, spec.growth.steepness_at(0))
 
 
-GROWERS: dict[str, Callable[[TrainingContext, Start], TrainedTree]] = {
+GROWERS: dict[str, Callable[[TrainingContext, CrispTree | None], TrainedTree]] = {
     "greedy": _grow_greedily,
     "balanced": _grow_complete,
-    "keep": _keep_structure,
     "cart": _fit_cart,
 }
 
 
-def grow_tree(context: TrainingContext, start: Start) -> TrainedTree:
+def grow_tree(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
     """Grow a tree by the spec's method, a key of ``GROWERS`` or a function of one's own."""
     grow = context.spec.grow
     if callable(grow):
@@ -399,53 +376,6 @@ def device_of(
             "Use 'auto' to take CUDA only where it is present."
         ) from error
     return device
-
-
-def update_tree(
-    earlier: CrispTree,
-    spec: Spec,
-    task: TrainingTask,
-    *,
-    memory: float,
-    grows: bool,
-    on_epoch: EpochCallback | None = None,
-) -> CrispTree:
-    """Update a tree with the new rows of a task, which are on its scale.
-
-    All splits and leaves are finetuned on the new rows, from the middle γ on. In every epoch earlier leaf statistics
-    are added, times ``memory``, to those of the new rows. As no old rows are left for the splits, their rate is
-    multiplied by the share of the new rows. With ``grows``, leaves that the new rows show to be mixed may be split.
-    """
-    kind, rows = resolve_split_kind(spec, task), task.training
-    with training_on(spec, kind, task) as device:
-        samples, _ = task.on(device, spec.n_jobs)
-        constraints = spec.constraints.on(task.scaling, device)
-        context = TrainingContext(
-            spec, samples, kind, torch.Generator().manual_seed(spec.seed), StoppableCallback(on_epoch), constraints
-        )
-        soft = GROWERS["keep"](context, earlier)
-        old = memory * earlier.statistics.node_counts[earlier.structure.n_splits :]
-        before, now = task.target.weight(old).sum(), rows.weight.sum()
-        plan = spec.finetuning.later_half
-        plan = replace(plan, learning_rate=plan.learning_rate * float(now / (before + now)))
-        zeros = soft.tree.splits.parameters["weight"] == 0 if context.holds_zeros else None
-        prior_counts = torch.from_numpy(old / rows.weight.mean()).to(soft.tree.leaves)
-        tuned = finetune(
-            soft.tree,
-            samples,
-            plan,
-            generator=context.generator,
-            on_epoch=context.on_epoch,
-            zeros=zeros,
-            signs=context.signs,
-            prior_counts=prior_counts,
-        )
-        tuned = soft._replace(steepness=earlier.statistics.steepness) if tuned.tree is soft.tree else tuned
-        if grows and not context.on_epoch:
-            tuned = tuned._replace(tree=GROWERS["greedy"](context, tuned).tree)
-        tree = to_deterministic_tree(tuned, spec, task)
-    tree = finalize(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, task.target)
-    return add_prior_counts(tree, earlier, memory, spec.leaf_prior)
 
 
 PAIRS_AT_ONCE = 2**24

@@ -525,12 +525,11 @@ SHARE_RULE = Rule(
 class BaggingParameters(TreeParameters):
     """Parameters of forests."""
 
-    n_estimators: int | str = parameter(
+    n_estimators: int = parameter(
         default=25,
-        kind='int or "auto"',
-        doc="""Number of trees. "auto" adds ten at a time, up to a hundred, until the out-of-bag score gains no
-        more than its standard error; that needs rows which the trees leave out.""",
-        rule=word_or("auto", whole(1, high=MAX_TREES)),
+        kind="int",
+        doc="Number of trees.",
+        rule=whole(1, high=MAX_TREES),
         flag="--trees",
     )
     max_samples: int | float | None = parameter(
@@ -630,11 +629,8 @@ ARGUMENTS: dict[str, Rule | None] = {
     "coverage": Rule(
         lambda value: number(0.0, strict=True).holds(value) and value < 1, "a number between 0 and 1, neither of them"
     ),
-    "max_terms": whole(1, none=True),
-    "tolerance": number(0.0, high=1.0, none=True),
     "points": number(0.0),
     "copies": word_or("auto", whole(0)),
-    "memory": number(0.0),
     "resume": true_or_false(),
     "noise": number(0.0),
     "labels": one_of("hard", "sample", "soft"),

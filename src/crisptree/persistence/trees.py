@@ -19,7 +19,6 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-from crisptree import limits
 from crisptree.inference.flat_tree import CrispTree, FlatTree, Statistics
 from crisptree.persistence.model_file import Arrays, ModelFile, ModelFileError, Section, Sections
 from crisptree.structure import TreeStructure
@@ -30,6 +29,7 @@ Part = TypeVar("Part")
 MODULE = "module/"
 """Prefix of the parameter names of split modules."""
 
+MAX_DEPTH = 1_000
 MAX_STEEPNESS = 1e30
 """Beyond any training, and single precision can still multiply by it."""
 
@@ -80,7 +80,8 @@ def _tree(file: ModelFile, name: str, n_outputs: int | None, split: Any) -> Cris
     sizes = {} if n_outputs is None else {"outputs": n_outputs}
     arrays = CheckedArrays(name, own.arrays | file.section(_statistics_of(name)).arrays, sizes)
     structure = arrays.build(TreeStructure)
-    limits.current().check("depth", structure.depth, f"holds a tree of depth {structure.depth:,}")
+    if structure.depth > MAX_DEPTH:
+        raise ModelFileError(f"the section {name!r} must hold a tree of at most depth {MAX_DEPTH:,}; it is deeper.")
     arrays.sizes.update(leaves=structure.n_leaves, nodes=structure.n_nodes)
     statistics = arrays.build(Statistics)
     if not 0 < statistics.steepness < MAX_STEEPNESS:

@@ -29,15 +29,16 @@ Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 OnEpoch = Callable[[EpochRecord], None]
 
-TREES_AT_A_TIME, MAX_AUTO_TREES = 10, 100
-"""Trees that n_estimators="auto" adds at a time, and in all."""
-
 LIMITS_OF_CART = ("max_depth", "max_features")
 """Parameters of a mixed forest that its CART trees take as they are."""
 
 IMAGE_SAMPLE_FRACTION = 0.8
 """Share of images that a tree is trained on by default, without replacement. A bootstrap sample lacks more than a third
 of the rows, which costs trees of many pixels more than averaging gains."""
+
+LEAF_SHRINKAGE = 0.3
+"""Shrinkage of the leaf tables of a classification forest, in rows of mean weight: without it a class that no tree has
+in its leaf would have a probability of 0 and an infinite log loss."""
 
 MIN_IMAGES_TO_SAMPLE = 3
 """With fewer, that share would leave none out."""
@@ -228,7 +229,7 @@ class EarlierForest(NamedTuple):
                 "estimator for other data."
             )
         n_estimators, n_trees = parameters["n_estimators"], len(self.forest)
-        if n_estimators != "auto" and n_estimators < n_trees:
+        if n_estimators < n_trees:
             raise ValueError(
                 f"`n_estimators` must be at least {n_trees} with warm_start=True, because there are so many trees; got "
                 f"{n_estimators}. Use a new estimator for fewer."
@@ -263,11 +264,6 @@ def fit_forest_array(
     bagging = Bagging.of(parameters, len(data.y), seed, None, are_images=data.image_shape is not None)
     if earlier is not None:
         earlier.check(parameters, data, digest, bagging)
-    if parameters["n_estimators"] == "auto" and not bagging.leaves_rows_out:
-        raise ValueError(
-            f"`n_estimators` must be a number where every tree sees all rows ({bagging.kind}), because there is no "
-            "out-of-bag score; got 'auto'. Give a number, or draw fewer rows with max_samples."
-        )
     trees = [] if earlier is None else [*earlier.forest]
     inputs = ArrayDataset(data).describe(parameters, held_out, trees)
     with checkpoints.keep(parameters, inputs, seed) as seed:
@@ -297,7 +293,8 @@ def fit_forest_rows(
         bagging = draw_bags(rows)
         bags = [Bag(bagging.weights(number), bagging.tree_seed(number)) for number in range(n_trees)]
         spec = adapt_to_forest(spec, max_features, rows.training.X.shape[1])
-        return [trained.tree for trained in fit_forest(spec, rows, bags)]
+        postprocessing = {**parameters, "shrinkage": find_shrinkage(rows, is_linear=spec.leaf_penalty is not None)}
+        return [postprocess(trained.tree, postprocessing) for trained in fit_forest(spec, rows, bags)]
 
     tree, previous = (None, None) if earlier is None else (earlier.forest.trees[0], earlier.selected)
     (values, selected, trials), task = prepare(
@@ -305,6 +302,7 @@ def fit_forest_rows(
         *(seed, tree, previous),
     )
     bagging = draw_bags(task)
+    values["shrinkage"] = find_shrinkage(task, is_linear=has_linear_leaves(values))
     families: list[dict[str, Any]] = [values]
     if MIXED in (split, values["split"]):
         families = [values | {"split": "oblique"}, make_cart_family(values, parameters)]
@@ -340,30 +338,9 @@ class ForestTask:
                 out_of_bag.add(tree, self.bagging.times(number))
         n_trees = self.parameters["n_estimators"]
         with record_epochs(self.parameters["verbose"], self.parameters["callbacks"]) as recorder:
-            if n_trees != "auto":
-                trees = trees + self._train(range(len(trees), n_trees), out_of_bag, recorder.record, finetunings)
-            else:
-                assert out_of_bag is not None
-                trees = trees + self._train_until_enough(len(trees), out_of_bag, recorder.record, finetunings)
+            trees = trees + self._train(range(len(trees), n_trees), out_of_bag, recorder.record, finetunings)
         records = [record for fitted in finetunings for record in fitted.history]
         return trees, [*recorder.history, *records], out_of_bag, [fitted.best_iteration for fitted in finetunings]
-
-    def _train_until_enough(
-        self, begin: int, out_of_bag: OutOfBag, on_epoch: OnEpoch, finetunings: list[FittedTree]
-    ) -> list[CrispTree]:
-        """Train some trees at a time, until the gain of the last ones is within its standard error."""
-        trees: list[CrispTree] = []
-        before: Doubles | None = None
-        for start in range(begin, MAX_AUTO_TREES, TREES_AT_A_TIME):
-            trees += self._train(range(start, start + TREES_AT_A_TIME), out_of_bag, on_epoch, finetunings)
-            scores = out_of_bag.scores
-            if before is not None:
-                gain = (scores - before)[~np.isnan(before)]
-                # Without out-of-bag rows there is no estimate of the gain.
-                if not len(gain) or gain.mean() <= gain.std() / np.sqrt(len(gain)):
-                    break
-            before = scores
-        return trees
 
     def _train(
         self, numbers: range, out_of_bag: OutOfBag | None, on_epoch: OnEpoch, finetunings: list[FittedTree]
@@ -397,6 +374,11 @@ class ForestTask:
             if tree is None:  # a callback has ended the training
                 return
             yield bag, tree
+
+
+def find_shrinkage(rows: TrainingTask, *, is_linear: bool) -> float:
+    """Return the shrinkage λ of the trees of a forest on these rows; linear leaves have their penalty."""
+    return 0.0 if rows.target.is_regression or is_linear else LEAF_SHRINKAGE * rows.mean_weight
 
 
 def make_cart_family(values: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 
-from crisptree import limits
 from crisptree.data.raw_rows import Canvas, WindowView, normalise_image
 from crisptree.inference import CrispTree, route_rows
 from crisptree.targets import Target
@@ -22,6 +21,8 @@ from crisptree.targets.regression import RegressionEncoding, check_regression_ta
 Doubles = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Image = npt.NDArray[np.float32]
+
+MAX_REACH = 2**14
 
 FORMS = "(height, width[, channels]), an array (n, height, width[, channels]), or a list of images"
 
@@ -101,7 +102,8 @@ def check_images(images: Any, channels: int | None) -> Images:
 def check_window_reach(window: int, scales: Sequence[int]) -> None:
     """Limit window × scale, the pixels over which coarse images are smoothed."""
     reach = int(window) * int(max(scales))
-    limits.current().check("reach", reach, f"window × scale is {reach:,} pixels")
+    if reach > MAX_REACH:
+        raise ValueError(f"window × scale must be at most {MAX_REACH:,} pixels; got {reach:,}.")
 
 
 def check_reach(images: Images, view: WindowView) -> None:

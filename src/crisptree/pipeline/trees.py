@@ -185,20 +185,14 @@ def fit_array(
     checkpoints: Checkpoints,
     earlier: EarlierFit | None = None,
     *,
-    classes: TargetEncoding | None = None,
     source: npt.NDArray[np.intp] | None = None,
-    changes: Mapping[str, Any] | None = None,
 ) -> TrainedRows:
     """Train a tree on rows in memory, (X, y, sample_weight); set the input schema of the estimator.
 
-    ``classes`` encodes all classes that there may ever be, where y may have fewer; ``source`` maps copies to the rows
-    that they are copies of; ``changes`` take the place of parameters.
+    ``source`` maps copies to the rows that they are copies of.
     """
-    encoding = classes if earlier is None else earlier.encoding
-    is_first = earlier is None
-    parameters, data, held_out = check_fit(
-        *(estimator, rows, eval_set, encoding), reset=is_first, is_part=is_first, changes=changes
-    )
+    encoding = None if earlier is None else earlier.encoding
+    parameters, data, held_out = check_fit(*(estimator, rows, eval_set, encoding), reset=earlier is None)
     if source is not None:  # rows of no weight have been left out
         data = replace(data, source=source if rows[2] is None else source[np.asarray(rows[2]) > 0])
     if earlier is not None:

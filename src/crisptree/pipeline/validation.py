@@ -422,12 +422,10 @@ def check_training_data(
     earlier: TargetEncoding | None = None,
     *,
     reset: bool = True,
-    is_part: bool = False,
 ) -> TrainingData:
     """Validate rows, y and weights of a fit. Rows of weight zero are left out before anything is learned.
 
-    ``earlier`` is the encoding of an earlier fit; with ``is_part``, y may lack classes of it. Without ``reset``, rows
-    must have the columns of the estimator.
+    ``earlier`` is the encoding of an earlier fit. Without ``reset``, rows must have the columns of the estimator.
     """
     refuse_batches(X, type(estimator).__name__)
     X, y, sample_weight = detach(X), materialize(detach(y), "y"), detach(sample_weight)
@@ -435,7 +433,7 @@ def check_training_data(
     target = encoding.read(y)
     rows = check_training_rows(estimator, X, y, sample_weight, reset=reset, multi_output=target.is_multi_output)
     weight = check_sample_weight(sample_weight, rows.X)
-    encoded = encoding.learn(target, rows.y, weight, estimator.training_parameters(), earlier, is_part=is_part)
+    encoded = encoding.learn(target, rows.y, weight, estimator.training_parameters(), earlier)
     X, source = rows.X, target.source
     if not encoded.kept.all():
         X = X[encoded.kept]
@@ -459,15 +457,13 @@ def check_fit(
     encoding: TargetEncoding | None = None,
     *,
     reset: bool = True,
-    is_part: bool = False,
     is_forest: bool = False,
-    changes: Values | None = None,
 ) -> CheckedFit:
-    """Validate what a fit on rows in memory, (X, y, sample_weight), gets; ``changes`` take the place of parameters."""
-    parameters = estimator.training_parameters() | dict(changes or {})
+    """Validate what a fit on rows in memory, (X, y, sample_weight), gets."""
+    parameters = estimator.training_parameters()
     has_validation = eval_set is not None
     check_parameters(estimator.declared_parameters(), parameters, is_forest=is_forest, has_validation=has_validation)
-    data = check_training_data(estimator, *rows, encoding, reset=reset, is_part=is_part)
+    data = check_training_data(estimator, *rows, encoding, reset=reset)
     held_out = None
     if has_validation:
         held_out = check_validation(estimator, eval_set, data.encoding, may_be_soft=True)

@@ -180,7 +180,7 @@ def plot_segmentation(
     class_name: str = "",
     titles: bool = True,
 ) -> npt.NDArray[Any]:
-    """Plot an image, its labels, the leaf of every pixel and the probability of a class, in one panel each.
+    """Plot an image, its labels, the probability of a class and the leaf of every pixel, in one panel each.
 
     Parameters
     ----------
@@ -201,8 +201,8 @@ def plot_segmentation(
     """
     labels = [] if truth is None else [np.unique(truth, return_inverse=True)[1].reshape(np.shape(truth))]
     shown: list[Panel] = [("ground truth", values, {}) for values in labels]
-    shown += [("leaf affiliation", np.asarray(leaves), UNIT_RANGE)]
     shown += [(f"p({class_name})" if class_name else "probability", 1 - np.asarray(probability), UNIT_RANGE)]
+    shown += [("leaf affiliation", np.asarray(leaves), UNIT_RANGE)]
     hint = "Of probabilities draw one class, e.g. predict_proba(image)[:, :, 1]."
     return _draw_panels(image, shown, axes, titles, hint)
 

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 Doubles = npt.NDArray[np.float64]
 
-MAX_ERRORS = 0.5
-"""Trials within so many standard errors of the highest score are told apart by their log loss."""
-
-LOSS_SHARE = 0.1
+LOSS_SHARE = 0.2
 """What a nat of log loss counts beside accuracy in the comparison of classification trials."""
+
+NEIGHBOUR_WEIGHT = 0.5
+"""Weight of a tree truncated one depth higher or lower in the merit of a trial: the noise of scores favours the highest
+of many depths, and neighbours differ from it by less than other candidates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,15 +117,20 @@ def find_best(trials: Sequence[Trial]) -> Trial:
     return max(trials, key=lambda trial: trial.merit)
 
 
-def select_close(trials: Sequence[Trial]) -> Trial:
-    """Return the trial of the lowest log loss among those close to the highest score; for regression the highest.
+def select_smoothed(trials: Sequence[Trial]) -> Trial:
+    """Return the trial of the highest merit, averaged with those of the neighbouring depths of the same trees.
 
-    The standard error is that of the paired difference: two candidates that err on the same rows are told apart by few
-    others.
+    In regression the highest score is selected.
     """
-    best = max(trials, key=lambda trial: (trial.score, trial.merit))
-    close = [trial for trial in trials if best.score - trial.score <= MAX_ERRORS * best.error_against(trial)]
-    return best if best.row_losses is None else min(close, key=lambda trial: trial.log_loss)
+    merit, candidate = np.array([trial.merit for trial in trials]), np.array([trial.candidate for trial in trials])
+    if trials[0].row_losses is None:
+        return trials[int(np.argmax(merit))]
+    weight = NEIGHBOUR_WEIGHT * (candidate[1:] == candidate[:-1])
+    sums, total = merit.copy(), np.ones(len(trials))
+    for own, other in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
+        sums[own] += weight * merit[other]
+        total[own] += weight
+    return trials[int(np.argmax(sums / total))]
 
 
 def select_against(reference: Trial, trials: Sequence[Trial], min_errors: float) -> Trial:
@@ -139,7 +145,7 @@ Round = Callable[["CandidateSearch"], Candidates]
 NOISE_LEVELS = {"table": (0.0, 0.3, 0.7, 1.4), "image": (0.0, 0.5, 1.0, 1.5)}
 """Input noise in units of the scaled features: the two in the middle first, then the one beyond the better of them."""
 
-NOISE_LADDER = (0.0, 0.1, 0.3, 0.7, 1.4)
+NOISE_LADDER = (0.0, 0.3, 0.7, 1.4)
 DEPTH_LADDER = (1, 2, 3, 4, 6, 8, 10, 14)
 L1_LADDER = (0.0, 0.003, 0.01, 0.03)
 """Values of small tables, where a trial takes milliseconds: a search walks along a ladder while scores rise."""
@@ -292,7 +298,7 @@ def limit_leaf_sizes(search: CandidateSearch, sizes: Sequence[int]) -> list[dict
 
 
 def try_cart(search: CandidateSearch) -> Candidates:
-    """CART's thresholds of several leaf sizes at every depth, and the best of moderate depth finetuned."""
+    """CART's thresholds of several leaf sizes at every depth, and with Adam the best of moderate depth finetuned."""
     if not search.is_free("split") or search.has_linear_leaves:
         return
     n_before = len(search.trials)
@@ -300,12 +306,12 @@ def try_cart(search: CandidateSearch) -> Candidates:
     for limit in limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF):
         yield CART_SPLITS | {"finetune_epochs": 0} | depth | limit
     found = [trial for trial in search.trials[n_before:] if (trial.values["max_depth"] or 99) <= FINETUNED_CART_DEPTH]
-    if found and search.parameters["finetune_epochs"]:
+    if found and search.parameters["finetune_epochs"] and not search.uses_lbfgs:
         yield {name: value for name, value in find_best(found).values.items() if name != "finetune_epochs"}
 
 
 def try_linear_leaves(search: CandidateSearch) -> Candidates:
-    """Trees of few splits with linear leaves, hyperplanes and CART's thresholds, at every depth."""
+    """A linear model, and CART's thresholds with linear leaves at every depth; hyperplanes where they are asked for."""
     given, n_outputs = search.parameters.get("leaf_model"), search.target.n_classes or 1
     n_values = n_outputs * search.problem.training.X.shape[1]
     # Pruning counts constant leaves, and a linear leaf has all features.
@@ -320,7 +326,7 @@ def try_linear_leaves(search: CandidateSearch) -> Candidates:
     if given == "linear" or (is_offered and n_values <= MAX_VALUES_OF_LINEAR_LEAVES):
         model = {"leaf_model": "linear"}
         oblique = {"split": "oblique", "l1": 0.0, "l2": 0.0, "input_noise": START_NOISE}
-        yield oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"])
+        yield oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"] if given == "linear" else 0)
         if search.is_free("split") and search.problem.training.X.shape[1] <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
             for size in limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF[-1:]):
                 yield CART_SPLITS | model | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES["axis"])

@@ -32,7 +32,6 @@ from crisptree.selection.candidates import (
     DEPTH_LADDER,
     FOREST_ROUNDS,
     LINEAR_LEAF_DEPTHS,
-    MAX_ERRORS,
     SHARP,
     TREE_ROUNDS,
     Round,
@@ -40,7 +39,7 @@ from crisptree.selection.candidates import (
     find_best,
     has_mixtures,
     select_against,
-    select_close,
+    select_smoothed,
 )
 from crisptree.selection.folds import Fold
 from crisptree.selection.parameters import MIXED, TRIAL_SHRINKAGE, is_auto
@@ -63,13 +62,13 @@ TRIAL_TREES = {"classes": 10, "gaussians": 5}
 """Trees of a trial: enough to tell apart most candidates that help a forest from those that help a single tree. The
 gain of a regression by more trees is extrapolated."""
 
-AUTO_TREES = 25
-"""Trees that a forest is assumed to have where n_estimators is "auto"."""
-
 MIN_ERRORS_OVER_REFERENCE = {"image": 2.0, "table": 1.0}
 """Standard errors by which another forest must exceed the reference: a few trees tell forests apart by less than they
 differ between bootstraps. For images the reference has the first noise level, which is best in the mean of several
 seeds; for regression it is the mixture of thresholds with sharp hyperplanes, which is nowhere far from the best."""
+
+MAX_ERRORS = 0.5
+"""Penalties of a regression within so many standard errors of the best one cannot be told from it."""
 
 FitTrees = Callable[[Spec, Any, TrainingTask, int], list[CrispTree]]
 """Fit the first trees of a forest: training options, max_features, rows and number of trees."""
@@ -270,8 +269,8 @@ class TreeEvaluator(Evaluator):
         ]
 
     def select(self, search: CandidateSearch) -> dict[str, Any]:
-        """Select the trial of the lowest log loss among those that cannot be told from the most accurate one."""
-        selected = select_close(search.trials)
+        """Select a trial, and the shrinkage or the penalty of its leaves."""
+        selected = select_smoothed(search.trials)
         values, depth = dict(selected.values), selected.values["max_depth"]
         trees = FoldTree.list(selected.trees, search.rescale_folds(selected.values))
         is_linear = has_linear_leaves({**self.parameters, **values})
@@ -326,13 +325,13 @@ def is_past_best(trials: Sequence[Trial]) -> bool:
 
 
 def select_penalty(trials: Sequence[Trial]) -> Trial:
-    """Return the best trial; for regression that of the largest penalty that cannot be told from it.
+    """Return the trial of the lowest log loss; for regression the largest penalty that cannot be told from the best.
 
-    Small penalties let models extrapolate, which held-out rows seldom show.
+    Small penalties let models extrapolate, which held-out rows seldom show, and accuracies do not show it at all.
     """
     best = find_best(trials)
     if best.row_losses is not None:
-        return best
+        return min(trials, key=lambda trial: trial.log_loss)
     return [trial for trial in trials if best.score - trial.score <= MAX_ERRORS * best.error_against(trial)][-1]
 
 
@@ -448,8 +447,7 @@ class ForestEvaluator(Evaluator):
     def __init__(self, parameters: Mapping[str, Any], fit_trees: FitTrees) -> None:
         super().__init__(parameters)
         self.fit_trees = fit_trees
-        n_trees = parameters["n_estimators"]
-        self.n_trees = AUTO_TREES if n_trees == "auto" else n_trees
+        self.n_trees = parameters["n_estimators"]
 
     def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
         """Train a few trees on every fold and score their mean."""

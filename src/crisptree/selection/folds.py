@@ -16,6 +16,10 @@ from crisptree.data.raw_rows import Scaling
 from crisptree.learning.linear_leaves import LeafRows
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.targets.base import add_copies, find_originals, hold_out
+from crisptree.threads import row_blocks
+
+Doubles = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.intp]
 
 MIN_ROWS = 60
 """Nothing is selected on fewer rows."""
@@ -135,13 +139,58 @@ def make_folds(
         # A class with fewer rows than folds cannot be in all of them.
         splitter = StratifiedKFold if counts.min() >= n_folds else KFold
         pairs = list(splitter(n_folds, shuffle=True, random_state=seed).split(own, strata[own]))
+    trained = [_subsample(add_copies(own[kept], source), max_rows, seed) for kept, _ in pairs]
+    scored = [_subsample(own[held_out], max_rows, seed) for _, held_out in pairs]
+    factors = weigh_repeated(part, own, trained, scored)
     folds = []
-    for kept, held_out in pairs:
-        training = _subsample(add_copies(own[kept], source), max_rows, seed)
-        scored = _subsample(own[held_out], max_rows, seed)
+    for training, rows, factor in zip(trained, scored, factors, strict=True):
         mask = np.bincount(training, minlength=len(part.y)).astype(np.int32) if len(pairs) > 1 else None
-        folds.append(Fold(_take_problem(problem, training), _take(part, scored), mask))
+        held_out = RowSet(part.X[rows], part.y[rows], part.weight[rows] * factor)
+        folds.append(Fold(_take_problem(problem, training), held_out, mask))
     return folds
+
+
+def weigh_repeated(part: RowSet, own: Rows, trained: Sequence[Rows], scored: Sequence[Rows]) -> list[Doubles]:
+    """Weigh held-out rows so that those with the features of a training row have the share that new rows would have.
+
+    A row is repeated more often in the whole table than in the training rows of a fold, so that without these factors
+    trees that memorise rows, which is right where rows repeat, score less than they are worth. The share for the whole
+    table is that of its rows with the features of another one.
+
+    Returns
+    -------
+    list of ndarray of shape (n_scored,)
+        Factors of the weights of the held-out rows of every fold, all 1 unless some of the rows are repeated.
+    """
+    ones = [np.ones(len(rows)) for rows in scored]
+    if not isinstance(part.X, np.ndarray):
+        return ones
+    keys = hash_rows(part.X)
+    _, key, counts = np.unique(keys[own], return_inverse=True, return_counts=True)
+    share = float(np.average(counts[key] > 1, weights=part.weight[own]))
+    is_seen = [np.isin(keys[rows], keys[training]) for training, rows in zip(trained, scored, strict=True)]
+    seen = float(np.average(np.concatenate(is_seen), weights=part.weight[np.concatenate(scored)]))
+    if not (0 < share < 1 and 0 < seen < 1):
+        return ones
+    return [np.where(one, share / seen, (1 - share) / (1 - seen)) for one in is_seen]
+
+
+def hash_rows(X: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
+    """Return a number for every row, the same for equal rows.  (n, n_features) → (n,)
+
+    Examples
+    --------
+    >>> keys = hash_rows(np.float32([[1, 2], [2, 1], [1, 2]]))
+    >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
+    (True, False)
+    """
+    factors = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64) | np.uint64(1)
+    keys = np.empty(len(X), dtype=np.uint64)
+    for block in row_blocks(len(X)):
+        # Adding zero makes −0 and 0 the same.
+        products = np.ascontiguousarray(X[block] + np.float32(0)).view(np.uint32) * factors
+        keys[block] = (products ^ (products >> np.uint64(32))).sum(axis=1)
+    return keys
 
 
 def _subsample(rows: Any, max_rows: int, seed: int) -> Any:

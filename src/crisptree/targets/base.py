@@ -474,10 +474,6 @@ class Target(ABC):
         """Convert tables of a scaled y to its units.  (m, n_values)"""
         return tables
 
-    @abstractmethod
-    def sum_scores(self, tables: Doubles, statistics: Doubles) -> Doubles:
-        """Sum ``score_predictions`` over the rows behind the statistics of every leaf.  (m,)"""
-
     def independent_outputs(self, tables: Doubles) -> Doubles:
         """Return the outputs that do not follow from each other, features of a later stage.  (m, n_values) → (m, k)"""
         return tables
@@ -590,12 +586,11 @@ class TargetEncoding(ABC):
     @classmethod
     @abstractmethod
     def learn(
-        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None, *, is_part: bool
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None
     ) -> EncodedTarget:
         """Encode the y of a fit. Rows of weight zero are left out before anything is learned.
 
-        ``earlier`` is the encoding of a fitted tree that is to be trained further; with ``is_part``, y may lack some of
-        its classes.
+        ``earlier`` is the encoding of a fitted tree that is to be trained further.
         """
 
     @abstractmethod

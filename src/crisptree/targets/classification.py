@@ -145,10 +145,6 @@ class Classes(Target):
         """Return the index of the most frequent class."""
         return tables.argmax(1)
 
-    def sum_scores(self, tables: Doubles, statistics: Doubles) -> Doubles:
-        """Weight of the rows of the predicted class."""
-        return statistics[np.arange(len(tables)), self.predict(tables)]
-
     def independent_outputs(self, tables: Doubles) -> Doubles:
         """Return the probabilities of all classes but the first."""
         return tables[:, 1:]
@@ -298,7 +294,7 @@ class ClassEncoding(TargetEncoding):
 
     @classmethod
     def learn(
-        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None, *, is_part: bool
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None
     ) -> EncodedTarget:
         if source.classes is None:
             check_classes(y)
@@ -318,28 +314,12 @@ class ClassEncoding(TargetEncoding):
         else:
             label_type(classes)
             numbers = y if y.ndim == 2 else class_numbers(y, classes)
-        encoding = cls(classes)
-        if earlier is not None and is_part:
-            encoding, numbers = encoding.extended(numbers, earlier.classes)
-        elif earlier is not None and not np.array_equal(earlier.classes, classes):
+        if earlier is not None and not np.array_equal(earlier.classes, classes):
             raise ValueError(
                 f"`warm_start` must continue with the same classes; the tree has {earlier.classes.tolist()} and y has "
                 f"{classes.tolist()}. Use a new estimator for other data."
             )
-        return EncodedTarget(encoding, numbers, weight, kept)
-
-    def extended(self, numbers: npt.NDArray[Any], classes: npt.NDArray[Any]) -> tuple[Self, npt.NDArray[Any]]:
-        """Return the encoding of more classes, and encoded y by it."""
-        if numbers.ndim != 1:
-            raise ValueError("y must be class labels here, (n_samples,); got probabilities. Use fit.")
-        indices = class_numbers(self.classes, classes)
-        if (indices < 0).any():
-            unknown = self.classes[indices < 0].tolist()
-            raise ValueError(
-                f"y must be among the training classes {classes.tolist()}; got {unknown} too. Name all classes in "
-                "the first call of partial_fit, or leave those rows out."
-            )
-        return type(self)(classes), indices[numbers]
+        return EncodedTarget(cls(classes), numbers, weight, kept)
 
     def encode_validation(self, y: Any, name: str | None = None, *, may_be_soft: bool = False) -> npt.NDArray[Any]:
         name = name or "validation labels"

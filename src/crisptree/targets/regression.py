@@ -209,13 +209,6 @@ class Gaussians(Target):
         """Return the means.  (m, n_outputs)"""
         return tables[:, : self.n_outputs]
 
-    def sum_scores(self, tables: Doubles, statistics: Doubles) -> Doubles:
-        """Return the weight of the rows minus their squared error, averaged over outputs."""
-        from crisptree.equations.leaves import squared_error
-
-        wrong = squared_error(*self._parts(statistics), self.predict(tables)) / self.n_outputs
-        return np.asarray(self.weight(statistics) - wrong)
-
     def independent_outputs(self, tables: Doubles) -> Doubles:
         """Return the means."""
         return tables[:, : self.n_outputs]
@@ -296,7 +289,7 @@ class RegressionEncoding(TargetEncoding):
 
     @classmethod
     def learn(
-        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None, *, is_part: bool
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None
     ) -> EncodedTarget:
         y = cls.check(y)
         kept = check_some_weight(weight)
@@ -309,7 +302,7 @@ class RegressionEncoding(TargetEncoding):
         """Return the encoding of further rows, in which an output may no longer be constant."""
         if y.shape[1] != self.n_outputs:
             raise ValueError(
-                f"a warm start or partial_fit must have as many outputs; the tree has {self.n_outputs} and y has "
+                f"`warm_start` must continue with as many outputs; the tree has {self.n_outputs} and y has "
                 f"{y.shape[1]}. Use a new estimator for other data."
             )
         same = (np.abs(y - self.center) <= ROUNDING_SHARE * np.abs(self.center)).all(axis=0)

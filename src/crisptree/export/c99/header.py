@@ -88,8 +88,8 @@ def render(
             smaller = {None: "integer='int8' takes a quarter; ", "int16": "integer='int8' takes half; "}
             raise ExportError(
                 f"the header must take at most `{limit}` = {maximum:,} bytes; it takes {needed:,}. "
-                f"{smaller.get(integer, '')}fewer weights do too: model.simplify(X, y, max_terms=…), or cut the tree "
-                "at a depth with truncate."
+                f"{smaller.get(integer, '')}fewer weights do too: train with max_features_per_split or l1, or cut the "
+                "tree at a depth with truncate."
             )
     return _assemble(model, header)
 
