@@ -2,14 +2,9 @@
 Leaves of oblique splits in the plane
 =====================================
 
-<<<<<<< HEAD
-The paper's figure 1: oblique splits cut the plane into leaves. While the tree trains, each split is soft
-and p(y|x) is a smooth surface; the tree that predicts has the same splits, but deterministic ones.
-=======
 Figure 1 of the paper, from the numbers in its LaTeX source: four hyperplanes cut the plane into five
 leaves. While a tree is trained its splits are probabilistic, and p(red | x) is a smooth surface; the
 tree that predicts takes one path.
->>>>>>> main
 """
 
 import matplotlib.pyplot as plt
@@ -25,50 +20,6 @@ from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
 
 # %%
-<<<<<<< HEAD
-# The fourteen points of the figure, each with twenty more around it. Three splits separate the classes; the
-# figure's authors drew four.
-centers = np.array(
-    [
-        [0.15, 0.50],
-        [0.25, 0.25],
-        [0.05, 0.90],
-        [0.25, 0.72],
-        [0.37, 0.65],
-        [0.30, 0.15],
-        [0.65, 0.18],
-        [0.40, 0.55],
-        [0.33, 0.95],
-        [0.60, 0.76],
-        [0.80, 0.80],
-        [0.93, 0.58],
-        [0.65, 0.35],
-        [0.87, 0.24],
-    ]
-)
-rng = np.random.default_rng(0)
-X = np.repeat(centers, 20, axis=0) + 0.025 * rng.normal(size=(280, 2))
-y = np.repeat(["blue"] * 7 + ["red"] * 7, 20)
-plain = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
-model = CrispTreeClassifier(
-    **plain,
-    max_leaf_nodes=5,
-    max_depth=3,
-    min_samples_leaf=15,
-    l2=1e-2,
-    training=TrainingOptions(scale="feature"),
-    random_state=3,
-)
-model.fit(X, y)
-print(f"{model.get_n_leaves()} leaves, {100 * model.score(X, y):.1f} % of the points are classified correctly")
-
-# %%
-# On the left the cells, with each split's line inside its own cell and its normal β, which points to where a point goes
-# right; on the right p(y|x) of the probabilistic tree.
-figure = plt.figure(figsize=(9.5, 4.2), layout="constrained")
-cells = plot_regions(model, X, y, figure.add_subplot(1, 2, 1), hyperplanes=True, feature_names=["x1", "x2"])
-cells.set_title("splits 0, 1, … with their normals β, and leaves A, B, …", fontsize=9)
-=======
 # The hyperplanes, f(x) = w · x + b with x right of a split where f(x) > 0, and the leaves' p(red). Negative numbers in
 # the structure are leaves: ~0 is A, ~1 is B.
 weight = torch.tensor([[1.0, -0.8], [0.05, 0.65], [0.38, 0.6], [1.0, 0.0]])
@@ -106,7 +57,6 @@ cells = plot_regions(
     bounds=(0.0, 1.0, 0.0, 1.0),
     feature_names=names,
 )
->>>>>>> main
 places = {text.get_text(): np.array(text.get_position()) for text in cells.texts}
 for split, normal in enumerate(weight.numpy()):
     start = places[str(split)]

@@ -42,15 +42,7 @@ NOT_BUT = {
 }
 """Patterns of words and phrases (see CONTRIBUTING.md), and what to write in their place."""
 
-ALLOWED_LONG: dict[str, int] = {
-    "docs/capabilities.md": 1,
-<<<<<<< HEAD
-    "docs/results/paper.md": 25,
-=======
-    "docs/paper-to-code.md": 1,
-    "docs/results/small-tables.md": 3,
->>>>>>> main
-}
+ALLOWED_LONG: dict[str, int] = {}
 ALLOWED_WORDS: dict[str, int] = {}
 """Findings of pages that are still to be edited. Numbers may only fall; finished pages leave the list."""
 
