@@ -5,8 +5,8 @@
 
 ``record`` fits the default tree, takes its candidates from ``cv_results_``, and fits the promising ones again on all
 training rows with their parameters set. ``compare`` applies rules of selection to these records, so that thousands of
-comparisons cost seconds, and selects the constant of every rule with each table left out. Seeds are those for
-development, 20 to 22; the page of small tables has others.
+comparisons cost seconds, and selects the constants with each table left out; then it leaves out families of candidates.
+Seeds are those for development, 20 to 22; the page of small tables has others.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ import argparse
 import json
 import multiprocessing
 import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from benchmarks.bench_tables import compute_log_loss, prepare_process
-from benchmarks.real_tables import CLASSIFICATION, find_source, list_names, read_tables, split_rows
+from benchmarks.real_tables import CLASSIFICATION, REGRESSION, TASKS, find_source, list_names, read_tables, split_rows
 from benchmarks.table_models import make_forest, make_tree
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 
 from crisptree import TrainingOptions
+from crisptree.selection.candidates import DEPTH_LADDER, LOSS_SHARE, NEIGHBOUR_WEIGHT
 from crisptree.selection.parameters import list_changes
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +38,9 @@ RECORDS = ROOT / "build" / "selection"
 SEEDS = [20, 21, 22]
 MAX_REFITS = 30
 MAX_ROWS_OF_ALL_REFITS, MAX_ROWS_OF_REPEATS = 800, 1500
+LOSS_SHARES, NEIGHBOUR_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5), (0.0, 0.25, 0.5, 1.0)
+MAX_ERRORS = (0.25, 0.5, 1.0)
+DEFAULT_RULES = {CLASSIFICATION: (LOSS_SHARE, NEIGHBOUR_WEIGHT), REGRESSION: (0.0, 0.0)}
 
 
 def make_refit(model: Any, values: dict[str, Any]) -> Any:
@@ -123,9 +129,120 @@ def run_records(options: argparse.Namespace) -> None:
         list(pool.map(partial(record_table, options), *zip(*units, strict=True)))
 
 
+class Recorded(NamedTuple):
+    """Trials of a default fit: values, scores on held-out rows (n, 2), also per row, candidates, test scores (n, 2)."""
+
+    name: str
+    values: list[dict[str, Any]]
+    scores: np.ndarray
+    row_scores: np.ndarray
+    weight: np.ndarray
+    candidate: np.ndarray
+    tests: np.ndarray
+
+    @classmethod
+    def read(cls, path: Path) -> Recorded:
+        """Read a record; scores and test scores are accuracy or R², and log loss."""
+        arrays = np.load(path)
+        weight = arrays["row_weights"] / arrays["row_weights"].sum()
+        score = arrays["scores"] @ weight
+        loss = arrays["losses"] @ weight if "losses" in arrays else np.zeros(len(score))
+        values = [json.loads(text) for text in arrays["values"]]
+        scores, own = np.stack([score, loss], axis=1), (arrays["scores"], weight, arrays["candidate"], arrays["tests"])
+        return cls(path.stem.rsplit("-", 1)[0], values, scores, *own)
+
+    def take(self, places: np.ndarray) -> Recorded:
+        """Return some of the trials."""
+        values = [self.values[place] for place in places]
+        taken = (part[places] for part in (self.scores, self.row_scores))
+        return Recorded(self.name, values, *taken, self.weight, self.candidate[places], self.tests[places])
+
+
+def select(record: Recorded, share: float, weight: float) -> np.ndarray:
+    """Return the test scores of the trial of the highest merit, averaged with neighbouring depths.  (2,)"""
+    merit = record.scores @ (1, -share)
+    beside = weight * (record.candidate[1:] == record.candidate[:-1])
+    sums, total = merit.copy(), np.ones(len(merit))
+    sums[1:] += beside * merit[:-1]
+    sums[:-1] += beside * merit[1:]
+    total[1:] += beside
+    total[:-1] += beside
+    return np.asarray(record.tests[np.argmax(sums / total)])
+
+
+def select_close(record: Recorded, max_errors: float) -> np.ndarray:
+    """Return the test scores of the lowest log loss within so many standard errors of the highest score.  (2,)"""
+    best = np.lexsort((-record.scores[:, 1], record.scores[:, 0]))[-1]
+    lost = record.row_scores[best] - record.row_scores
+    mean = lost @ record.weight
+    error = np.sqrt((record.weight**2 * (lost - mean[:, None]) ** 2).sum(axis=1))
+    close = np.flatnonzero(mean <= max_errors * error)
+    return np.asarray(record.tests[close[np.argmin(record.scores[close, 1])]])
+
+
+def average_tables(records: Sequence[Recorded], rule: Callable[[Recorded], np.ndarray]) -> np.ndarray:
+    """Return the test scores of a rule, averaged over the seeds of every table.  (n_tables, 2)"""
+    scores = defaultdict(list)
+    for record in records:
+        scores[record.name].append(rule(record))
+    return np.array([np.mean(seeds, axis=0) for seeds in scores.values()])
+
+
+def describe_difference(new: np.ndarray, old: np.ndarray) -> str:
+    """Describe the mean difference over tables, with its standard error; tables without a refit are left out."""
+    difference = (new - old)[~np.isnan(new - old).any(axis=1)]
+    mean, error = difference.mean(axis=0), difference.std(axis=0) / np.sqrt(len(difference))
+    return f"{100 * mean[0]:+.2f} ± {100 * error[0]:.2f} points, log loss {mean[1]:+.4f} ± {error[1]:.4f}"
+
+
+def name_families(values: dict[str, Any]) -> set[str]:
+    """Name the families that a candidate belongs to."""
+    family = f"{values.get('split', 'oblique')}, {values.get('leaf_model', 'constant')} leaves"
+    family += "" if values.get("finetune_epochs") == 0 else ", finetuned"
+    depth = f"depth {values['max_depth']}" if values["max_depth"] <= max(DEPTH_LADDER) else "larger depths"
+    return {family, depth} | {name for name in ("l1", "l2") if values.get(name)}
+
+
+def compare_records(options: argparse.Namespace) -> None:
+    """Print what rules of selection and the absence of families change on the test rows."""
+    paths = [path for path in sorted(options.records.glob("*.npz")) if not path.stem.endswith(".tmp")]
+    for task in TASKS:
+        records = [Recorded.read(path) for path in paths if str(np.load(path)["task"]) == task]
+        records = [record for record in records if not options.tables or record.name in options.tables]
+        if records:
+            print(f"{task}: {len(records)} fits")
+            compare_rules(records, DEFAULT_RULES[task])
+
+
+def compare_rules(records: Sequence[Recorded], default: tuple[float, float]) -> None:
+    """Print the differences from the default rule."""
+    shares = LOSS_SHARES if default[0] else (0.0,)
+    grid = [(share, weight) for share in shares for weight in NEIGHBOUR_WEIGHTS]
+    tables = {rule: average_tables(records, partial(select, share=rule[0], weight=rule[1])) for rule in grid}
+    for rule, table in tables.items():
+        print(f"log-loss share {rule[0]}, neighbours {rule[1]}: {describe_difference(table, tables[default])}")
+    for errors in MAX_ERRORS if default[0] else ():
+        table = average_tables(records, partial(select_close, max_errors=errors))
+        print(f"lowest log loss within {errors} standard errors: {describe_difference(table, tables[default])}")
+    n_tables, left_out = len(tables[default]), []
+    for number in range(n_tables):
+        others = np.delete(np.arange(n_tables), number)
+        best = max(grid, key=lambda rule: np.nanmean(tables[rule][others, 0]))
+        left_out.append(tables[best][number])
+    print(f"constants selected on all other tables: {describe_difference(np.array(left_out), tables[default])}")
+    families = sorted(set().union(*(name_families(values) for record in records for values in record.values)))
+    for family in families:
+
+        def select_others(record: Recorded, family: str = family) -> np.ndarray:
+            kept = [place for place, values in enumerate(record.values) if family not in name_families(values)]
+            return select(record.take(np.array(kept)), *default) if kept else select(record, *default)
+
+        print(f"without {family}: {describe_difference(average_tables(records, select_others), tables[default])}")
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["record"])
+    parser.add_argument("what", choices=["record", "compare"])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--tables", type=lambda text: text.split(","), default=[])
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=SEEDS)
@@ -133,8 +250,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--forest", action="store_true")
     parser.add_argument("--records", type=Path, default=RECORDS)
     options = parser.parse_args(arguments)
-    options.data = options.data or find_source()
-    run_records(options)
+    if options.what == "compare":
+        compare_records(options)
+    else:
+        options.data = options.data or find_source()
+        run_records(options)
     return 0
 
 

@@ -145,7 +145,7 @@ Round = Callable[["CandidateSearch"], Candidates]
 NOISE_LEVELS = {"table": (0.0, 0.3, 0.7, 1.4), "image": (0.0, 0.5, 1.0, 1.5)}
 """Input noise in units of the scaled features: the two in the middle first, then the one beyond the better of them."""
 
-NOISE_LADDER = (0.0, 0.1, 0.3, 0.7, 1.4)
+NOISE_LADDER = (0.0, 0.3, 0.7, 1.4)
 DEPTH_LADDER = (1, 2, 3, 4, 6, 8, 10, 14)
 L1_LADDER = (0.0, 0.003, 0.01, 0.03)
 """Values of small tables, where a trial takes milliseconds: a search walks along a ladder while scores rise."""
@@ -311,7 +311,7 @@ def try_cart(search: CandidateSearch) -> Candidates:
 
 
 def try_linear_leaves(search: CandidateSearch) -> Candidates:
-    """Trees of few splits with linear leaves, hyperplanes and CART's thresholds, at every depth."""
+    """A linear model, and CART's thresholds with linear leaves at every depth; hyperplanes where they are asked for."""
     given, n_outputs = search.parameters.get("leaf_model"), search.target.n_classes or 1
     n_values = n_outputs * search.problem.training.X.shape[1]
     # Pruning counts constant leaves, and a linear leaf has all features.
@@ -326,7 +326,7 @@ def try_linear_leaves(search: CandidateSearch) -> Candidates:
     if given == "linear" or (is_offered and n_values <= MAX_VALUES_OF_LINEAR_LEAVES):
         model = {"leaf_model": "linear"}
         oblique = {"split": "oblique", "l1": 0.0, "l2": 0.0, "input_noise": START_NOISE}
-        yield oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"])
+        yield oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"] if given == "linear" else 0)
         if search.is_free("split") and search.problem.training.X.shape[1] <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
             for size in limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF[-1:]):
                 yield CART_SPLITS | model | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES["axis"])
