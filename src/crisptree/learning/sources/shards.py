@@ -22,6 +22,7 @@ from crisptree.data.rows import ArrayRows, UnscaledRows
 from crisptree.inference import CrispTree
 from crisptree.inference.finalization import SomeTree, SufficientStatistics, record_ranges, sum_statistics
 from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.engines import PART_SUMS
 from crisptree.learning.engines.base import (
     DivergenceError,
     Doubles,
@@ -29,13 +30,9 @@ from crisptree.learning.engines.base import (
     Integers,
     Parts,
     PartStep,
-    PartSums,
     TrainState,
     all_finite,
 )
-from crisptree.learning.engines.cuda_part_sums import CudaPartSums
-from crisptree.learning.engines.native_engine import NativePartSums
-from crisptree.learning.engines.torch_engine import TorchPartSums
 from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback, StopTraining
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Groups, Result, RowSet, Samples, TrainingTask, Update, scaled_samples
@@ -47,9 +44,6 @@ from crisptree.tree import Tree
 
 GRADIENT_BITS = 40
 """Bits of a gradient of γ · the largest value of a feature · the largest weight of a row."""
-
-PART_SUMS: tuple[type[PartSums], ...] = (NativePartSums, CudaPartSums, TorchPartSums)
-"""Engines, the fastest first; the last one supports everything."""
 
 
 @dataclass(frozen=True, eq=False)
