@@ -1,10 +1,10 @@
 """
-A small network at every split
-==============================
+Convolutional networks as splits
+================================
 
-A split may ask anything that is a number: here a convolutional network looks at the whole image. The tree grows best
-first until it has ten leaves, one for each digit, and is then trained as a whole. An image passes only the networks on
-its own path.
+A split may be any torch module with one output. Here a small convolutional network decides at each split.
+The tree grows best-first until it has ten leaves and is then finetuned; an image passes only the networks
+on its path.
 """
 
 # %%

@@ -1,6 +1,6 @@
 """
-A tree in the plane
-===================
+Leaves of oblique splits in the plane
+=====================================
 
 Figure 1 of the paper, from the numbers in its LaTeX source: four hyperplanes cut the plane into five
 leaves. While a tree is trained its splits are probabilistic, and p(red | x) is a smooth surface; the

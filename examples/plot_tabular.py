@@ -1,10 +1,9 @@
 """
-A table with named columns
-==========================
+A tree on a table
+=================
 
-Splits of tabular data are drawn with their largest weights: bars to the right are features whose
-large values send a row right. With an l1 penalty most weights are exactly zero, and a tree of a few
-splits is a text that can be read.
+Splits of a table are plotted with their largest weights: bars to the right are features whose large values
+send a row right. With an l1 penalty most weights are exactly zero, and a small tree can be read as text.
 """
 
 import matplotlib.pyplot as plt
@@ -24,11 +23,11 @@ print(f"{100 * model.score(X_test, y_test):.1f} % of {len(X_test)} test wines")
 plot_tree(model)
 
 # %%
-# All weights that are not zero.
+# All non-zero weights.
 plot_weights(model)
 
 # %%
-# One wine. Columns are found by their names.
+# The path of one wine. Columns are matched by name.
 print(explain.path(model, X_test.iloc[0], top=3))
 
 plt.show()

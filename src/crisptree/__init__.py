@@ -11,8 +11,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-
-TYPE_CHECKING = False  # `typing` is not imported: the command line can handle Ctrl-C only after this module
+from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "CrispTreeClassifier",
@@ -60,8 +59,6 @@ _MODULES = ("distributed", "explain", "export", "metrics")
 """Parts of the package that open when they are first asked for."""
 
 if TYPE_CHECKING:
-    from typing import Any
-
     __version__: str
 
     from crisptree import distributed, explain, export, metrics

@@ -3,12 +3,20 @@
 ``path`` traces the decision path of one row, ``explain_forest`` its paths through all trees of a forest,
 ``find_counterfactual`` the smallest change that gives it another class, ``attribute_errors`` the split behind each
 error, ``margin_report`` how many rows lie near a boundary, ``feature_importances`` and ``sparsity`` which features the
-splits use. A model is a fitted estimator, or a fitted Pipeline that ends in one; a segmenter takes a ``Pixel`` of an
-image for a row. Everything works on NumPy and scikit-learn alone, so a loaded model is explained without torch.
-scikit-learn's ``permutation_importance(model, X, y)`` works on every model as well, those with modules included. The
-code is in ``crisptree.inspection``.
+splits use, ``importances_over_folds`` how far these vary. ``path_attributions`` and ``shapley_values`` attribute the
+predictions of rows to columns. A model is a fitted estimator, or a fitted Pipeline that ends in one; a segmenter takes
+a ``Pixel`` of an image for a row. Everything works on NumPy and scikit-learn alone, so a loaded model is explained
+without torch. scikit-learn's ``permutation_importance(model, X, y)`` works on every model as well, those with modules
+included. The code is in ``crisptree.inspection``.
 """
 
+from crisptree.inspection.attributions import (
+    Attributions,
+    ImportanceEstimate,
+    importances_over_folds,
+    path_attributions,
+    shapley_values,
+)
 from crisptree.inspection.counterfactuals import Counterfactual, find_counterfactual
 from crisptree.inspection.decision_path import ForestPath, Path, Push, Step, explain_forest, path
 from crisptree.inspection.diagnostics import ErrorAttribution, MarginReport, attribute_errors, margin_report
@@ -30,5 +38,10 @@ __all__ = [
     "margin_report",
     "MarginReport",
     "feature_importances",
+    "importances_over_folds",
+    "ImportanceEstimate",
+    "path_attributions",
+    "shapley_values",
+    "Attributions",
     "sparsity",
 ]

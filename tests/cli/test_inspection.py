@@ -16,7 +16,9 @@ from tests.toys import clouds, plain_tree
 @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_a_tree_is_drawn_in_every_format(shop, tmp_path, ending, magic):
     done("plot", shop.model, "-o", tmp_path / f"a tree.{ending}", "--max-depth", "1")
-    assert (tmp_path / f"a tree.{ending}").read_bytes().startswith(magic)
+    drawn = (tmp_path / f"a tree.{ending}").read_bytes()
+    assert drawn.startswith(magic)
+    assert (b'addEventListener("dblclick"' in drawn) == (ending == "svg")
 
 
 def test_weights_confusion_and_regions_are_drawn(shop, tmp_path):
@@ -40,7 +42,10 @@ def test_wrong_use_of_plot_is_said(shop, tmp_path):
             ("-o", tmp_path / "t.png", "--kind", "confusion"),
             "--data is for, and needed by, --kind confusion, regions, residuals; got confusion",
         ),
-        (("-o", tmp_path / "t.png", "--kind", "weights", "--max-depth", "2"), "--max-depth is for --kind tree"),
+        (
+            ("-o", tmp_path / "t.png", "--kind", "weights", "--max-depth", "2"),
+            "--max-depth and --max-width are for --kind tree",
+        ),
     ):
         result = run("plot", shop.model, *arguments)
         assert result.exit_code == 2

@@ -395,32 +395,3 @@ def test_the_paths_of_all_trees_stand_side_by_side(forest):
         assert np.array_equal(own.toarray(), tree.decision_path(X[:20]).toarray())
     with pytest.raises(NotFittedError):
         classifier().decision_path(X)
-
-
-def test_quantiles_of_one_tree_are_those_of_the_tree_and_more_trees_count_shared_leaves(numbers):
-    wanted, weight = [0.1, 0.5, 0.9], np.arange(len(X)) % 3
-    one = regressor(n_estimators=1).fit(X, NUMBERS)
-    for among in ((X, NUMBERS), (X, NUMBERS, weight)):
-        assert np.allclose(
-            one.predict_quantiles(X, wanted, among=among), one.tree(0).predict_quantiles(X, wanted, among=among)
-        )
-    found = numbers.predict_quantiles(X, wanted, among=(X, NUMBERS))
-    assert found.shape == (len(X), 3)
-    assert (np.diff(found, axis=1) >= 0).all()
-    shares = np.zeros(len(X))
-    for here, there in zip(numbers.leaf_indices(X[:1])[0], numbers.leaf_indices(X).T, strict=True):
-        shares += (there == here) / np.count_nonzero(there == here)
-    for quantile, value in zip(wanted, found[0], strict=True):
-        below, up_to = shares[value > NUMBERS].sum(), shares[value >= NUMBERS].sum()
-        assert below - shares.max() <= quantile * shares.sum() <= up_to + shares.max()
-
-
-def test_quantiles_where_no_leaf_is_shared_are_those_of_the_normal_distribution(numbers):
-    here = numbers.leaf_indices(X)
-    other = next(row for row in range(1, len(X)) if not (here[row] == here[0]).any())
-    found = numbers.predict_quantiles(X[:1], [0.5], among=(X[other : other + 1], NUMBERS[other : other + 1]))
-    assert found[0, 0] == pytest.approx(numbers.predict(X[:1])[0])
-    with pytest.raises(ValueError, match="`quantiles` must be numbers from 0 to 1"):
-        numbers.predict_quantiles(X, [2.0], among=(X, NUMBERS))
-    with pytest.raises(ValueError, match="y of `among` must have 1 columns"):
-        numbers.predict_quantiles(X, [0.5], among=(X, np.stack([NUMBERS, NUMBERS], axis=1)))

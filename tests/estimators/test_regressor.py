@@ -100,24 +100,6 @@ def test_intervals_cover_what_they_say():
         model.predict_interval(X, 1.0)
 
 
-@pytest.mark.parametrize("weight", [[1, 1, 1], [1, 1, 1000], [1000, 1, 1], [2, 1, 3]])
-def test_in_quantiles_a_weight_of_two_is_the_row_twice(weight):
-    X, y = np.arange(3.0)[:, None], np.array([0.0, 5.0, 10.0])
-    model = plain_regressor(max_depth=0).fit(X, y)
-    asked = [0.0, 0.1, 0.5, 0.77, 1.0]
-    found = model.predict_quantiles(X[:1], asked, among=(X, y, weight))[0]
-    np.testing.assert_allclose(found, np.quantile(np.repeat(y, weight), asked), atol=1e-9)
-
-
-def test_quantiles_are_those_of_the_rows_in_the_leaf(rows, model):
-    X, y = rows
-    found, leaf = model.predict_quantiles(X, [0.1, 0.5, 1.0], among=(X, y)), model.leaf_indices(X)
-    for number in np.unique(leaf):
-        np.testing.assert_allclose(found[leaf == number][0], np.quantile(y[leaf == number], [0.1, 0.5, 1.0]))
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        model.predict_quantiles(X, [2.0], among=(X, y))
-
-
 def test_the_soft_tree_is_near_the_crisp_one(rows, model):
     X, _ = rows
     assert np.corrcoef(model.soft_predict(X, steepness=1e4), model.predict(X))[0, 1] > 0.99

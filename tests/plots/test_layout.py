@@ -52,7 +52,7 @@ def test_splits_of_upper_levels_are_never_smaller():
 
 
 def test_a_cut_tree_draws_the_splits_at_the_cut_as_ends():
-    layout = compute_layout(TreeStructure.balanced(4), max_depth=2)
+    layout = compute_layout(TreeStructure.balanced(4), [3, 4, 5, 6])
     assert layout.ends == [3, 4, 5, 6]
     assert len(layout.nodes) == 7
     assert all(layout.is_end(node) for node in (3, 4, 5, 6))

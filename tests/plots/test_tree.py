@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from crisptree.plots import plot_tree
 from crisptree.plots.style import ACCENT
-from crisptree.plots.tree import compute_layout
+from crisptree.plots.tree import compute_layout, select_collapsed
+from crisptree.structure import TreeStructure
 from tests.plots.models import figure_1, module_model, random_model
 from tests.plots.reading import overlaps, texts
 from tests.toys import plain_tree
@@ -164,8 +165,25 @@ def test_a_sample_with_columns_in_another_order_is_refused():
 
 def test_a_deep_tree_can_be_cut():
     ax = plot_tree(random_model(depth=3), max_depth=1)
-    assert sum(text.endswith("…") for text in texts(ax)) == 2
+    assert texts(ax).count("… 4 leaves") == 2
     assert len(arrows(ax).get_paths()) == 2
+
+
+def test_a_tree_of_64_leaves_is_collapsed_to_a_width():
+    model = random_model(depth=6)
+    ax = plot_tree(model)
+    assert ax.figure.get_size_inches()[0] <= 16
+    assert any(text.startswith("… ") for text in texts(ax))
+    assert plot_tree(model, max_width=7.5).figure.get_size_inches()[0] <= 7.5
+    assert not any(text.startswith("… ") for text in texts(plot_tree(model, max_width=None)))
+    with pytest.raises(ValueError, match="`max_width` must be a positive number of inches"):
+        plot_tree(model, max_width=0)
+
+
+def test_collapsed_subtrees_have_the_fewest_rows():
+    structure = TreeStructure.balanced(2)
+    assert select_collapsed(structure, np.array([9.0, 2.0, 7.0, 1.0, 1.0, 3.0, 4.0]), 3) == [1]
+    assert select_collapsed(structure, np.ones(7), 0) == [1, 2]  # the root is always drawn
 
 
 @pytest.mark.parametrize("max_depth", [-1, 1.5, True, "2"])
@@ -181,7 +199,7 @@ def test_leaves_and_splits_can_be_named_as_in_the_plane():
 
 
 def test_a_vector_file_keeps_pixels_and_stays_small(tmp_path):
-    ax = plot_tree(random_model(n_features=784, depth=5, image_shape=(28, 28)))
+    ax = plot_tree(random_model(n_features=784, depth=5, image_shape=(28, 28)), max_width=None)
     ax.figure.savefig(tmp_path / "tree.svg")
     content = (tmp_path / "tree.svg").read_text()
     assert content.count("<image") == 31  # each for itself, not one large bitmap

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from crisptree import explain
 from crisptree.datasets import load_digits
 from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inference.finalization import finalize
@@ -164,6 +165,57 @@ def test_folding_and_unfolding(visit, digits_page):
         assert tab.locator(".node").count() == model.tree_.structure.n_nodes
         tab.click("[data-view='collapse']")
         assert tab.locator(".node").count() == shown
+
+
+OVERLAPS = """
+() => {
+  const boxes = [...document.querySelectorAll("[data-node]")].map((node) => node.getBoundingClientRect());
+  const meet = (one, other) =>
+    Math.min(one.right, other.right) - Math.max(one.left, other.left) > 1 &&
+    Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 1;
+  return boxes.flatMap((one, place) => boxes.slice(place + 1).filter((other) => meet(one, other))).length;
+}
+"""
+"""Number of pairs of nodes, their text included, that overlap."""
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_no_nodes_of_a_tree_of_60_leaves_overlap(kind, visit, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(600, 4)), columns=["monthly income in euros", "b", "c", "d"])
+    score = X.to_numpy() @ rng.normal(size=(4, 3)) + rng.normal(size=(600, 3))
+    if kind == "regression":
+        model, y = plain_regressor(max_depth=6), score[:, 0]
+    else:
+        model, y = (
+            plain_tree(max_depth=6),
+            np.array(["becomes a gold member", "leaves the bank", "stays"])[score.argmax(1)],
+        )
+    model.fit(X, y)
+    path = write(model, tmp_path / "large.html", X, y)
+    with visit(path) as tab:
+        tab.set_viewport_size({"width": 1400, "height": 900})
+        assert 3 < tab.locator(".node").count() < model.tree_.structure.n_nodes  # some are folded
+        assert tab.evaluate(OVERLAPS) == 0
+        tab.click("[data-view='expand']")
+        assert tab.locator(".node").count() == model.tree_.structure.n_nodes > 80
+        assert tab.evaluate(OVERLAPS) == 0
+        heights = tab.locator(".node text").evaluate_all("all => all.map(t => t.getBoundingClientRect().height)")
+        assert min(heights) > 8
+        tab.click("[data-view='fit']")
+        assert tab.evaluate(OVERLAPS) == 0
+
+
+def test_the_pixels_of_images_have_a_heat_map(visit, digits_page):
+    path, model, _ = digits_page
+    with visit(path) as tab:
+        assert tab.locator("#importances .heat > canvas").evaluate("map => [map.width, map.height]") == [8, 8]
+        shares = explain.feature_importances(model)
+        shown = tab.evaluate("""() => {
+            const map = document.querySelector("#importances .heat > canvas");
+            return [...map.getContext("2d").getImageData(0, 0, 8, 8).data].filter((_, place) => place % 4 === 1);
+        }""")
+        assert int(np.argmin(shown)) == int(shares.argmax())
 
 
 def test_the_tree_can_be_dragged_and_zoomed(visit, digits_page):
@@ -478,8 +530,8 @@ def test_a_slider_changes_the_value_and_its_field(visit, edited_page):
 def test_a_value_that_is_no_number_shows_an_error(visit, table_page):
     with visit(table_page) as tab:
         tab.click("#gallery [data-sample] >> nth=0")
-        tab.locator(".what-if input[type='number']").first.fill("")
-        assert "must have a number" in text_of(tab, ".what-if .answer")
+        tab.locator(".what-if input[type='number']").first.fill("")  # filled in as in predict
+        assert "predicted" in text_of(tab, ".what-if .answer")
         tab.locator(".what-if input[type='number']").first.fill("1e39")
         assert "must hold a finite number" in text_of(tab, ".what-if .answer")
 
@@ -503,6 +555,8 @@ def test_the_page_of_a_regression_has_errors_means_and_what_if(size, visit, hous
         bins = tab.locator("#quality rect.bin title").evaluate_all("titles => titles.map(t => parseInt(t.textContent))")
         assert sum(bins) == 300
         assert tab.locator("#confusion, #legend button").evaluate_all("all => all.filter(e => e.offsetParent)") == []
+        assert tab.locator("#pruning tbody tr").count() == len(model.cost_complexity_pruning_path().n_leaves)
+        assert f"{model.score(frame, y):.3f}" in text_of(tab, "#pruning tbody tr >> nth=0")
         n_splits = model.tree_.structure.n_splits
         for node in (0, n_splits):
             press(tab, node)
@@ -537,3 +591,31 @@ def test_pages_of_regressions_of_every_kind_react_to_clicks(visit, tmp_path):
                 if path is pages[0]:
                     tab.click("#gallery [data-sample] >> nth=0")
                     assert text_of(tab, "#panel h3").startswith("Row")
+
+
+def test_a_vector_file_zooms_moves_and_fits_again(chromium, tmp_path):
+    from crisptree.plots import plot_tree
+    from crisptree.plots.style import save_figure
+
+    save_figure(plot_tree(random_model(depth=3)), tmp_path / "tree.svg", dpi=100)
+    tab = chromium.new_page(viewport=SIZES["desktop"])
+    tab.goto((tmp_path / "tree.svg").as_uri())
+
+    def box():
+        return [float(side) for side in tab.evaluate("document.documentElement.getAttribute('viewBox')").split()]
+
+    whole = box()
+    tab.mouse.move(500, 300)
+    tab.mouse.wheel(0, -300)
+    tab.wait_for_function(
+        "before => document.documentElement.getAttribute('viewBox').split(' ')[2] < before", arg=whole[2]
+    )
+    zoomed = box()
+    tab.mouse.down()
+    tab.mouse.move(400, 350, steps=3)
+    tab.mouse.up()
+    assert box()[0] > zoomed[0]
+    assert box()[2] == zoomed[2]
+    tab.mouse.dblclick(500, 300)
+    assert box() == whole
+    tab.close()

@@ -151,7 +151,6 @@ def use_classifier(folder: Path) -> None:
     assert len(predicted) == len(probabilities) == len(logarithms) == len(soft) == len(leaves)
     importances: Doubles = model.feature_importances_
     assert len(importances) == 2
-    assert 0.0 <= model.sparsity_ <= 1.0
     assert model.truncate(0).get_depth() == 0
     assert model.prune(0.0).before_finetuning().get_depth() == model.get_depth() == 1
     assert len(model.cost_complexity_pruning_path().ccp_alphas) > 0
@@ -178,10 +177,9 @@ def use_regressor() -> None:
     mean: Doubles = model.predict(X)
     std: Doubles = model.predict_std(X)
     low, high = model.predict_interval(X, coverage=0.5)
-    quantiles: Doubles = model.predict_quantiles(X, [0.5], among=(X, y))
     score: float = model.score(X, y)
     assert n_outputs == 1
-    assert mean.shape == std.shape == low.shape == high.shape == quantiles[:, 0].shape
+    assert mean.shape == std.shape == low.shape == high.shape
     assert score == float(model.score(X.tolist(), y.tolist()))
     assert model.soft_predict(X).shape == mean.shape
     assert model.tree_.structure.n_leaves == model.greedy_tree_.structure.n_leaves

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 from typing import Annotated, Any
 
@@ -17,8 +16,7 @@ from crisptree.cli.evaluation import evaluate
 from crisptree.cli.export import export
 from crisptree.cli.fit import fit
 from crisptree.cli.inspection import inspect, plot, report
-from crisptree.cli.interrupts import STOPPED, interruptible, is_silent
-from crisptree.cli.output import PLAIN, with_flags
+from crisptree.cli.output import PLAIN, is_silent, with_flags
 from crisptree.cli.predict import predict
 from crisptree.distributed import ProcessGroupError
 from crisptree.sanitization import sanitize
@@ -47,10 +45,9 @@ class CommandGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; Ctrl-C ends it after its temporary files are removed."""
         try:
-            with interruptible():
-                return super().invoke(ctx)
+            return super().invoke(ctx)
         except KeyboardInterrupt:
-            _print_error(STOPPED)
+            _print_error("stopped; nothing half-written was left behind.")
             raise typer.Exit(130) from None
 
 
@@ -61,9 +58,7 @@ def _print_error(text: str) -> None:
 
 def _error_message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
-        # The placeholder of a closed stdout is the only stream without a name that cannot be written at all.
-        name = "stdout" if error.filename is None and error.errno == errno.EBADF else error.filename
-        return f"{name}: {error.strerror}." if name else f"{error.strerror}."
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):
         return "there is not enough memory for this" + (f" ({error})." if str(error) else ".")
     if isinstance(error, ModuleNotFoundError) and "install" not in str(error):

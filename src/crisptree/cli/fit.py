@@ -24,9 +24,8 @@ from crisptree.cli.evaluation import (
     score_fit,
     show_scores,
 )
-from crisptree.cli.interrupts import is_silent
 from crisptree.cli.options import TABLE, TRAINING, ColumnRoles, CsvFormat, option, output_option, with_options
-from crisptree.cli.output import Output
+from crisptree.cli.output import Output, is_silent
 from crisptree.cli.tables import stdin_as_file
 from crisptree.cli.training import (
     DiskCache,

@@ -237,6 +237,10 @@ def plot(
         ),
     ] = "tree",
     max_depth: Annotated[int | None, option(min=0, help="Draw only so many levels.", panel=OUTPUT)] = None,
+    max_width: Annotated[
+        float | None,
+        option(min=1, help="Inches (16 by default); small subtrees are collapsed.", panel=OUTPUT),
+    ] = None,
     dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.", rich_help_panel=OUTPUT)] = 150,
     data: Annotated[Path | None, option("--data", help=f"The table for --kind {', '.join(KINDS_WITH_ROWS)}.")] = None,
     target: options.Target = None,
@@ -255,8 +259,9 @@ def plot(
     """
     if (kind in KINDS_WITH_ROWS) != (data is not None):
         raise typer.BadParameter(f"--data is for, and needed by, --kind {', '.join(KINDS_WITH_ROWS)}; got {kind}.")
-    if kind != "tree" and max_depth is not None:
-        raise typer.BadParameter("--max-depth is for --kind tree.")
+    if kind != "tree" and (max_depth is not None or max_width is not None):
+        raise typer.BadParameter("--max-depth and --max-width are for --kind tree.")
+    size = {"max_depth": max_depth} | ({} if max_width is None else {"max_width": max_width})
     options.check_output(output, (".svg", ".png", ".pdf"))
     options.check_free([output], force)
     out = Output(as_json)
@@ -268,20 +273,20 @@ def plot(
         raise TableError(f"--kind weights needs splits that are hyperplanes; {model} has none. Draw the tree instead.")
     from crisptree.plots.style import save_figure
 
-    axes = _draw(kind, estimator, max_depth, rows)
+    axes = _draw(kind, estimator, size, rows)
     with atomic_write(output) as temporary:
         save_figure(axes, temporary, dpi)
     out.show(str(output))
     out.finish({"model": str(model), "kind": kind, "output": str(output)})
 
 
-def _draw(kind: str, model: Any, max_depth: int | None, rows: LabelledRows | None) -> Any:
+def _draw(kind: str, model: Any, size: dict[str, Any], rows: LabelledRows | None) -> Any:
     from crisptree import plots
 
     if kind == "weights":
         return plots.plot_weights(model).flat[0]
     if rows is None:
-        return plots.plot_tree(model, max_depth=max_depth)
+        return plots.plot_tree(model, **size)
     if kind == "residuals":
         return plots.plot_residuals(model, rows.X, rows.y)
     if is_regressor(model):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import sys
 import warnings
@@ -26,6 +27,15 @@ PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 RECOMMENDATION = re.compile(rf"`(\w+)=(True|\d+|{_QUOTED}|\[(?:{_QUOTED})(?:, (?:{_QUOTED}))*\])`")
 """A parameter and its value, as the library's messages recommend it: `drop=['id']`."""
+
+
+TORCHRUN_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""Environment variables of every process of a group that torchrun has started."""
+
+
+def is_silent() -> bool:
+    """True if this rank must not print: in a process group rank 0 does."""
+    return all(name in os.environ for name in TORCHRUN_VARIABLES) and os.environ["RANK"] != "0"
 
 
 class Output:

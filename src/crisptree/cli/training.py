@@ -18,9 +18,8 @@ import numpy.typing as npt
 import typer
 
 import crisptree
-from crisptree.cli.interrupts import TORCHRUN_VARIABLES
 from crisptree.cli.options import ColumnRoles, CsvFormat
-from crisptree.cli.output import Output
+from crisptree.cli.output import TORCHRUN_VARIABLES, Output
 from crisptree.cli.tables import LabelledRows, read_target
 from crisptree.data.batches import Batches
 from crisptree.encoding.column_profile import ColumnOptions, profile_table

@@ -461,17 +461,6 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         check_is_fitted(self)
         return self.tree_.n_features
 
-    @property
-    def sparsity_(self) -> float:
-        """Share of the weights that are exactly zero."""
-        check_is_fitted(self)
-        from crisptree.explain import sparsity
-
-        try:
-            return sparsity(self.tree_)
-        except TypeError as error:
-            raise AttributeError(str(error)) from error
-
     def explain(self, x: Any, *, top: int = 5) -> TreePath:
         """Explain the decision path of one row; see ``explain.path``.
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import ndtri
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,11 +21,10 @@ from crisptree.distributed import check_single_process
 from crisptree.estimators.base import Estimator, RowEstimator, is_plain, set_row_tags
 from crisptree.estimators.classifier import CrispTreeClassifier, ProbabilisticClassifier
 from crisptree.estimators.loading import ESTIMATOR, MEMBER, ReadTrees
-from crisptree.estimators.regressor import CrispTreeRegressor, Doubles, GaussianRegressor, check_reference_rows
+from crisptree.estimators.regressor import CrispTreeRegressor, Doubles, GaussianRegressor
 from crisptree.estimators.selected import SelectionResults
 from crisptree.inference import CrispTree, visited_nodes
 from crisptree.inference.flat_tree import CrispForest
-from crisptree.inference.quantiles import forest_quantiles
 from crisptree.parameters.estimators import (
     MAX_TREES,
     BaggingParameters,
@@ -45,9 +43,6 @@ if TYPE_CHECKING:
     from crisptree.pipeline.forests import OutOfBag
 
 TreeT = TypeVar("TreeT", bound=RowEstimator)
-
-PROXIMITY_CHUNK = 1024
-"""Rows of a matrix of proximities that are computed at a time."""
 
 
 class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
@@ -545,43 +540,6 @@ class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestE
             first, second, within = first + deviation, second + deviation**2, within + values[:, k:]
         between = np.maximum(second / n - (first / n) ** 2, 0.0)
         return squeeze_outputs(np.sqrt(within / n + between))
-
-    def predict_quantiles(self, X: MatrixLike, quantiles: ArrayLike, *, among: tuple[Any, ...]) -> Doubles:
-        """Predict quantiles of y among reference rows, weighted by the number of leaves that they share with a row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        quantiles : array-like of shape (n_quantiles,)
-            Numbers from 0 to 1.
-        among : (X, y) or (X, y, sample_weight)
-            Reference rows, usually those of the training, which a model does not store. A row that shares no leaf
-            with any of them has the quantiles of the normal distribution of ``predict`` and ``predict_std``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_quantiles), or (n_samples, n_quantiles, n_outputs)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from crisptree import CrispForestRegressor
-        >>> X, y = np.repeat([[0.0], [1.0]], 5, axis=0), np.arange(10.0)
-        >>> forest = CrispForestRegressor(
-        ...     n_estimators=3, bootstrap=False, max_depth=1, split="oblique", input_noise=0.0, l1=0.0, random_state=0
-        ... ).fit(X, y)
-        >>> forest.predict_quantiles([[0.0], [1.0]], [0.0, 0.5, 1.0], among=(X, y)).tolist()
-        [[0.0, 2.0, 4.0], [5.0, 7.0, 9.0]]
-        """
-        leaves = self.leaf_indices(X)
-        levels, reference, y, weight = check_reference_rows(self, self.forest_, quantiles, among)
-        values = forest_quantiles(leaves, reference, y, weight, levels)
-        has_none = np.isnan(values).any(axis=(1, 2))
-        if has_none.any():
-            mean, std = (part.reshape(len(leaves), 1, -1) for part in (self.predict(X), self.predict_std(X)))
-            values[has_none] = (mean + ndtri(np.clip(levels, 1e-6, 1 - 1e-6))[None, :, None] * std)[has_none]
-        return squeeze_outputs(values)
 
     @property
     def estimator_(self) -> CrispTreeRegressor:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators.readability import ReadableEstimator
-from crisptree.inference import CrispTree
-from crisptree.inference.quantiles import leaf_quantiles
 from crisptree.parameters.estimators import RegressorParameters, check_argument
 from crisptree.pipeline.distillation import label_by_regressor, make_copies
 from crisptree.pipeline.monitoring import Checkpoints
-from crisptree.targets.base import check_sample_weight, detach
-from crisptree.targets.regression import RegressionEncoding, check_regression_target, squeeze_outputs
+from crisptree.targets.base import detach
+from crisptree.targets.regression import RegressionEncoding, squeeze_outputs
 from crisptree.typing import ArrayLike, MatrixLike
 
 Doubles = npt.NDArray[np.float64]
@@ -41,8 +38,7 @@ class GaussianRegressor(RegressorMixin):
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
         """Predict an interval of y by the normal distribution of ``predict`` and ``predict_std``.
 
-        The variance is that of the training rows: an overfitted model makes its intervals too narrow. Where y is skewed
-        in a leaf, ``predict_quantiles`` is more accurate.
+        The variance is that of the training rows: an overfitted model makes its intervals too narrow.
 
         Parameters
         ----------
@@ -174,36 +170,6 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
         check_is_fitted(self)
         return squeeze_outputs(np.sqrt(self._values(X)[:, self.n_outputs_ :]))
 
-    def predict_quantiles(self, X: MatrixLike, quantiles: ArrayLike, *, among: tuple[Any, ...]) -> Doubles:
-        """Predict quantiles of y among reference rows in the same leaf.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        quantiles : array-like of shape (n_quantiles,)
-            Numbers from 0 to 1.
-        among : (X, y) or (X, y, sample_weight)
-            Reference rows, usually those of the training, which a model does not store. A leaf that none of them
-            reaches has the quantiles of its normal distribution.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_quantiles), or (n_samples, n_quantiles, n_outputs)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from crisptree import CrispTreeRegressor
-        >>> X, y = np.repeat([[0.0], [1.0]], 5, axis=0), np.arange(10.0)
-        >>> model = CrispTreeRegressor(max_depth=1, random_state=0).fit(X, y)
-        >>> model.predict_quantiles([[0.0], [1.0]], [0.0, 0.5, 1.0], among=(X, y)).tolist()
-        [[0.0, 2.0, 4.0], [5.0, 7.0, 9.0]]
-        """
-        leaf = self.leaf_indices(X)
-        levels, leaves, y, weight = check_reference_rows(self, [self.tree_], quantiles, among)
-        return squeeze_outputs(leaf_quantiles(self.tree_, leaves, y, weight, levels))[leaf]
-
     def soft_predict(self, X: MatrixLike, steepness: float | None = None) -> Doubles:
         """Predict the mean of the probabilistic tree, which visits every leaf.
 
@@ -217,25 +183,3 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
         from crisptree.pipeline.trees import soft_means
 
         return squeeze_outputs(soft_means(*self._soft_input(X, steepness)))
-
-
-def check_reference_rows(
-    estimator: Any, trees: Iterable[CrispTree], quantiles: Any, among: Any
-) -> tuple[Doubles, npt.NDArray[np.int64], Doubles, Doubles]:
-    """Check quantile levels and reference rows; return the levels, and leaves, y and weights of the rows."""
-    if any(tree.is_linear for tree in trees):
-        raise TypeError(
-            "predict_quantiles needs constant leaves; the model has leaf_model='linear'. Use predict_interval, or "
-            "train with leaf_model='constant'."
-        )
-    levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-    if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
-        raise ValueError(f"`quantiles` must be numbers from 0 to 1; got {quantiles!r}.")
-    if not isinstance(among, tuple | list) or len(among) not in (2, 3):
-        raise ValueError("`among` must be (X, y) or (X, y, sample_weight), rows with known y.")
-    y, weight = check_regression_target(among[1]), among[2] if len(among) == 3 else None
-    leaves = estimator.leaf_indices(among[0])
-    check_consistent_length(leaves, y)
-    if y.shape[1] != estimator.n_outputs_:
-        raise ValueError(f"y of `among` must have {estimator.n_outputs_} columns as in training; got {y.shape[1]}.")
-    return levels, leaves, y, check_sample_weight(weight, leaves.reshape(len(leaves), -1))

@@ -86,10 +86,21 @@ def new_grid(axes: Any, n_rows: int, n_columns: int, panel: tuple[float, float],
 
 
 def save_figure(ax: Axes, path: Path, dpi: int) -> None:
-    """Save the figure of some axes; the same figure gives the same bytes at any time."""
+    """Save the figure of some axes; the same figure gives the same bytes at any time. An SVG zooms in a browser."""
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with mpl.rc_context({"svg.hashsalt": "crisptree"}):
         ax.get_figure(root=True).savefig(path, dpi=dpi, metadata=dates.get(path.suffix.lower()))  # type: ignore[union-attr]
+    if path.suffix.lower() == ".svg":
+        path.write_text(make_zoomable(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def make_zoomable(svg: str) -> str:
+    """Make an SVG fill the window of a browser, zoom with the wheel, move with the pointer and fit by a double click.
+
+    Where scripts do not run, as in ``<img>`` and in drawing programs, it is the same picture.
+    """
+    script = (Path(__file__).parent / "zoom.js").read_text(encoding="utf-8")
+    return svg.replace("</svg>", f"<script><![CDATA[\n{script}]]></script>\n</svg>")
 
 
 def write(ax: Axes, x: float, y: float, text: str, size: float, **style: Any) -> Text:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -51,6 +53,9 @@ KINDS: dict[str, tuple[float, dict[str, float]]] = {
 
 MIN_THICKNESS, MAX_THICKNESS = 0.012, 0.17
 """Of arrows, in units."""
+
+MAX_WIDTH = 16.0
+"""Inches; of a wider tree the subtrees with the fewest training rows are collapsed."""
 
 MIN_WIDTH = 4.2
 """Inches; a smaller tree is centered."""
@@ -107,15 +112,39 @@ class TreeLayout:
         return x - width / 2, x + width / 2, y - height / 2, y + height / 2
 
 
+def select_collapsed(structure: TreeStructure, weights: Doubles, max_ends: float) -> list[int]:
+    """Select the splits to draw as ends, so that there are at most ``max_ends``, and two; those of most rows stay open.
+
+    Examples
+    --------
+    >>> chain = TreeStructure([-1, -2, -3], [1, 2, -4])
+    >>> select_collapsed(chain, np.array([9.0, 5.0, 3.0, 4.0, 2.0, 2.0, 1.0]), max_ends=3)
+    [2]
+    """
+    waiting, n_ends = [(-float(weights[0]), 0)] if structure.n_splits else [], 1
+    while waiting and n_ends + 1 <= max(max_ends, 2):
+        _, split = heapq.heappop(waiting)
+        n_ends += 1
+        for child in (int(structure.left_nodes[split]), int(structure.right_nodes[split])):
+            if child < structure.n_splits:
+                heapq.heappush(waiting, (-float(weights[child]), child))
+    return sorted(split for _, split in waiting)
+
+
 def compute_layout(
-    structure: TreeStructure, max_depth: int | None = None, *, widest: float = 2, aspect: float = 1, lowest: float = 0
+    structure: TreeStructure,
+    collapsed: Sequence[int] = (),
+    *,
+    widest: float = 2,
+    aspect: float = 1,
+    lowest: float = 0,
 ) -> TreeLayout:
     """Compute positions: ends side by side from left to right, a split above the middle of its children.
 
-    Splits at ``max_depth`` become ends. A split is ``widest`` wide where there is room, and ``aspect`` times as tall,
-    but at least ``lowest``.
+    Collapsed splits become ends. A split is ``widest`` wide where there is room, and ``aspect`` times as tall, but at
+    least ``lowest``.
     """
-    drawn, nodes = structure.truncate(structure.depth if max_depth is None else max_depth)
+    drawn, nodes = structure.prune(collapsed)
     is_end, ends = np.arange(drawn.n_nodes) >= drawn.n_splits, drawn.n_splits + drawn.leaves_left_to_right
     children = np.stack([drawn.left_nodes, drawn.right_nodes], axis=1)
     x = np.zeros(drawn.n_nodes)
@@ -185,6 +214,7 @@ def plot_tree(
     ax: Axes | None = None,
     *,
     max_depth: int | None = None,
+    max_width: float | None = MAX_WIDTH,
     class_names: Names = None,
     feature_names: Names = None,
     sample: Any = None,
@@ -205,7 +235,11 @@ def plot_tree(
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure of the size that the tree needs. Text scales with smaller axes.
     max_depth : int, default=None
-        Number of levels of splits to draw; subtrees below are drawn as leaves.
+        Number of levels of splits to draw, whatever their width; subtrees below are collapsed: drawn as one end with
+        their number of leaves.
+    max_width : float, default=16
+        Inches at the natural size, such as 7.5 for a page. Where the tree is wider and ``max_depth`` is None, the
+        subtrees with the fewest training rows are collapsed. None draws every leaf.
     class_names, feature_names : list of str, default=None
         Names in place of ``classes_`` and ``feature_names_in_``.
     sample : array-like of n_features numbers or explain.Pixel, default=None
@@ -233,7 +267,8 @@ def plot_tree(
     if view.image_shape is not None and kind == "image":
         height, width = as_image(np.zeros(view.tree.n_features), view.image_shape).shape[:2]
         shape = shape | {"aspect": float(np.clip(height / width, 0.25, 2.5))}
-    layout = compute_layout(structure, check_optional_integer("max_depth", max_depth, 0), **shape)
+    collapsed = _collapsed(view, check_optional_integer("max_depth", max_depth, 0), max_width, inch)
+    layout = compute_layout(structure, collapsed, **shape)
     row = None if sample is None else view.prepare_row(sample, "sample")
     path = set() if row is None else set(structure.nodes_to(int(view.apply(row)[0])))
     names = {node: leaf_letters(number) for number, node in enumerate(layout.ends)} if letters else {}
@@ -260,6 +295,18 @@ def plot_tree(
         _draw_sample(canvas, view, layout, row)
     _draw_legend(canvas, notes, left + 0.1, lower)
     return canvas.ax
+
+
+def _collapsed(view: ModelView, max_depth: int | None, max_width: float | None, inch: float) -> Sequence[int]:
+    """Return the splits that are drawn as ends."""
+    structure = view.tree.structure
+    if max_depth is not None:
+        return np.flatnonzero(structure.node_depths[: structure.n_splits] == max_depth).tolist()
+    if max_width is None:
+        return []
+    if isinstance(max_width, bool) or not isinstance(max_width, int | float | np.number) or not max_width > 0:
+        raise ValueError(f"`max_width` must be a positive number of inches, or None for all leaves; got {max_width!r}.")
+    return select_collapsed(structure, view.node_weights, max_width / inch - 2 * MARGIN)
 
 
 def _limits(layout: TreeLayout, inch: float, text: float, with_sample: bool) -> Outline:
@@ -443,8 +490,10 @@ def end_lines(view: ModelView, node: int, letter: str | None = None) -> list[End
     if letter is not None:
         lines[0] = (f"{letter}: {lines[0][0]}", *lines[0][1:])
     linear = ", linear" if view.tree.is_linear else ""
-    below = " …" if node < view.tree.structure.n_splits else ""  # a subtree that is not drawn
-    return [*lines, (f"n = {view.node_weights[node]:,.6g}{linear}{below}", TINY, {"color": MUTED})]
+    lines.append((f"n = {view.node_weights[node]:,.6g}{linear}", TINY, {"color": MUTED}))
+    if node < view.tree.structure.n_splits:  # a subtree that is not drawn
+        lines.append((f"… {np.ptp(view.tree.structure.leaf_spans[node])} leaves", TINY, {"color": MUTED}))
+    return lines
 
 
 def format_percent(share: float) -> str:

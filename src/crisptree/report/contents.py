@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import auc, roc_curve
+from sklearn.metrics import auc, r2_score, roc_curve
 
 from crisptree import metrics
 from crisptree.export.javascript import read_runtime
@@ -17,7 +17,7 @@ from crisptree.inference.flat_tree import visit_splits
 from crisptree.inference.node_arrays import node_tables
 from crisptree.inspection import ModelView
 from crisptree.inspection.display import format_number
-from crisptree.inspection.linear_splits import compute_effects, make_split_rule, rank_columns
+from crisptree.inspection.linear_splits import compute_effects, feature_importances, make_split_rule, rank_columns
 from crisptree.inspection.model_view import is_trained_softly
 from crisptree.inspection.sentences import describe_leaf, describe_split, is_readable
 from crisptree.report.encoding import csp_hash, downsample, find_step, pack, read_resource, signed_bytes, to_json
@@ -27,11 +27,20 @@ Doubles = npt.NDArray[np.float64]
 
 SCRIPTS = (
     *("data", "draw", "charts", "layout", "view", "nodes"),
-    *("tree", "panel", "whatif", "sample", "confusion", "quality", "main"),
+    *("tree", "panel", "whatif", "sample", "confusion", "quality", "importances", "main"),
 )
 """In the order in which they are joined, after the code of the JavaScript export; they share one scope."""
 
-OPTIONAL_SECTIONS = ("confusion", "samples", "error_attribution", "roc", "residuals", "importances", "pruning")
+OPTIONAL_SECTIONS = (
+    "confusion",
+    "samples",
+    "error_attribution",
+    "roc",
+    "residuals",
+    "importances",
+    "pixel_importances",
+    "pruning",
+)
 """Sections that need rows, their classes, or a certain kind of model."""
 
 HISTOGRAM_BINS = 30
@@ -275,9 +284,19 @@ def collect_quality(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
         "baseline": None if view.is_regression else _baseline(view, truth),
         "roc": roc,
         "calibration": calibration,
-        "pruning": _pruning(view, truth),
+        "pruning": _pruning(view, rows if rows is not None and rows.y is not None and len(rows.y) else None),
         "importances": rank_columns(view, MAX_IMPORTANCES) if has_columns else None,
+        "pixel_importances": _pixel_importances(view),
     }
+
+
+def _pixel_importances(view: ModelView) -> dict[str, Any] | None:
+    """Collect the importance of every pixel, its channels added up; None for tables and modules.  (height, width)"""
+    if not view.has_weight_images or view.image_shape is None:
+        return None
+    importances = feature_importances(view.tree).reshape(view.image_shape).sum(axis=2)
+    step = find_step(1, (*importances.shape, 1), MAX_WEIGHT_VALUES)
+    return pack(downsample(importances[None, :, :, None], step)[0, :, :, 0] * step**2, "float32")
 
 
 def _baseline(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
@@ -349,27 +368,47 @@ def calibration_curve(truth: npt.NDArray[np.int64], probabilities: Doubles) -> d
 def _pruning(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
     """Score every tree on the path of cost-complexity pruning, the largest tree first."""
     tree, structure = view.tree, view.tree.structure
-    if view.is_regression or not structure.n_splits or not tree.statistics.node_counts.any() or tree.is_linear:
+    if not structure.n_splits or not tree.statistics.node_counts.any() or tree.is_linear:
         return None
-    outputs = tree.target.predict(node_tables(tree))
-    n_classes = len(view.class_names)
-    trained = tree.statistics.node_counts[structure.n_splits :]
-    on_rows = None if rows is None else tree.target.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, len(trained))
-    alphas, leaves, accuracy, in_training = [], [], [], []
+    alphas, leaves, on_rows, in_training = [], [], [], []
+    score = _score_pruned_means if view.is_regression else _score_pruned_classes
     for alpha, ends in iterate_path(tree):
-        right = outputs[ends][:, None] == np.arange(n_classes)
         alphas.append(alpha)
         leaves.append(len(np.unique(ends)))
-        in_training.append(float((trained * right).sum() / trained.sum()))
-        if on_rows is not None:
-            accuracy.append(float((on_rows * right).sum() / on_rows.sum()))
+        trained, given = score(view, rows, ends)
+        in_training.append(trained)
+        on_rows.append(given)
     kept = _thinned(len(alphas))
     return {
         "alphas": [float(f"{alphas[index]:.4g}") for index in kept],
         "leaves": [leaves[index] for index in kept],
         "training": _rounded(np.array(in_training)[kept]),
-        "given": None if on_rows is None else _rounded(np.array(accuracy)[kept]),
+        "given": None if rows is None else _rounded(np.array(on_rows)[kept]),
     }
+
+
+def _score_pruned_classes(
+    view: ModelView, rows: ReportRows | None, ends: npt.NDArray[np.int64]
+) -> tuple[float, float | None]:
+    """Accuracy on the training rows and on the given ones of the tree whose leaves end in these nodes."""
+    tree, n_splits = view.tree, view.tree.structure.n_splits
+    outputs = tree.target.predict(node_tables(tree))[ends]
+    trained = tree.statistics.node_counts[n_splits:]
+    in_training = float(trained[np.arange(len(ends)), outputs].sum() / trained.sum())
+    return in_training, None if rows is None else float(np.mean(outputs[rows.leaf] == rows.labels))
+
+
+def _score_pruned_means(
+    view: ModelView, rows: ReportRows | None, ends: npt.NDArray[np.int64]
+) -> tuple[float, float | None]:
+    """R² on the training rows and on the given ones, the mean over all outputs."""
+    tree, n_outputs = view.tree, len(view.class_names)
+    impurity = tree.target.impurity(tree.statistics.node_counts)
+    in_training = 1 - float(impurity[np.unique(ends)].sum() / max(float(impurity[0]), np.finfo(float).tiny))
+    if rows is None or rows.y is None:
+        return in_training, None
+    predicted = view.node_values[ends, :n_outputs][rows.leaf]
+    return in_training, float(r2_score(rows.y, predicted))
 
 
 def _thinned(length: int) -> npt.NDArray[np.intp]:
@@ -507,7 +546,10 @@ def make_notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[st
             )
         ],
         "columns": [
-            (values["importances"] is None, "Not shown: pixels and modules have no columns to name."),
+            (
+                values["importances"] is None and values["pixel_importances"] is None,
+                "Not shown: modules have no weights.",
+            ),
             (values["importances"] == [], "No split has an information gain."),
         ],
         "pruning": [(values["pruning"] is None, "Not shown: no split has counts of training rows.")],

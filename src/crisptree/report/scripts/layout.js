@@ -29,7 +29,9 @@ function layoutOf(open, level, stretch) {
     } else {
       next += pitchOf(node);
     }
-    const scale = Math.max(Math.min((next - start) / pitchOf(node), stretch), 1);
+    // As large as its subtree, but within its bounds: the middle of its children is not always their middle.
+    const room = 2 * Math.min(x - start, next - x);
+    const scale = Math.max(Math.min(room / pitchOf(node), stretch), 1);
     places.set(node, { x, y: DEPTH[node] * level * stretch, scale, width: scale * widthOf(node) });
     return places.get(node);
   };

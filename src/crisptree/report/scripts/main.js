@@ -190,6 +190,7 @@ if (DATA.error_attribution?.length) attributionTable(byId("blame"), listener);
 if (DATA.roc) qualityOf(byId("quality"));
 if (DATA.residuals) DATA.residuals.forEach((output) => residualsOf(byId("quality"), output));
 if (DATA.importances?.length) importanceList(byId("importances"), searchFor);
+if (DATA.pixel_importances) importanceMap(byId("importances"));
 if (DATA.pruning) pruningCurves(byId("pruning"));
 byId("words").append(...wordsToSearch().map((value) => make("option", { value })));
 

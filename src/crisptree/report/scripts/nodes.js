@@ -1,7 +1,8 @@
 // What a node looks like in the tree.
 
 const TERMS = 3;
-const LETTER = 6.1; // the width of one in a term, in the mean
+const [TERM, MAJORITY] = ["11px", "620 14px"]; // as in the style sheet
+const pen = document.createElement("canvas").getContext("2d");
 
 function drawNode(node) {
   const bars = barsAt(node);
@@ -61,7 +62,7 @@ function termsFace(split) {
   const row = NODE.height / (TERMS + 1.3),
     first = -NODE.height / 2 + 0.15 * row + ((TERMS - shown) * row) / 2,
     reach = Math.abs(effects[0]) || 1;
-  const most = Math.floor((NODE.width - 8) / LETTER);
+  const most = NODE.width - 8;
   for (let term = 0; term < shown; term++) {
     const y = first + term * row;
     const length = ((NODE.width / 2 - 4) * Math.abs(effects[term])) / reach;
@@ -83,7 +84,7 @@ function termsFace(split) {
       shape(
         "text",
         { x: 0, y: y + row / 2 + 4, "text-anchor": "middle", class: "term" },
-        cut(factor + times + DATA.features[listed[term]], most),
+        cutToWidth(factor + times + DATA.features[listed[term]], most, TERM),
       ),
     );
   }
@@ -117,9 +118,8 @@ function leafFace(leaf, shares, rows) {
     group.append(bar);
   });
   group.append(shape("line", { class: "middle", x1: -NODE.leaf / 2 + 5, x2: NODE.leaf / 2 - 5, y1: base, y2: base }));
-  const most = Math.floor(pitchOf(leaf) / 7.6);
   const prediction = DATA.regression ? short(DATA.tree.moments.row(leaf)[0]) : DATA.classes[largest(shares)];
-  group.append(caption(cut(prediction, most), NODE.height / 2 + 17, "majority"));
+  group.append(caption(cutToWidth(prediction, pitchOf(leaf) - 6, MAJORITY), NODE.height / 2 + 17, "majority"));
   group.append(caption(count(rows), NODE.height / 2 + 32, "rows"));
   return group;
 }
@@ -158,6 +158,15 @@ function foldHandle() {
 
 function caption(text, y, kind) {
   return shape("text", { x: 0, y, "text-anchor": "middle", class: kind }, text);
+}
+
+// Cuts a text to a width in a font: a node's text must not run into its neighbour's.
+function cutToWidth(text, width, size) {
+  pen.font = `${size} ${getComputedStyle(document.body).fontFamily}`;
+  if (pen.measureText(text).width <= width) return text;
+  const letters = [...text];
+  while (letters.length > 1 && pen.measureText(`${letters.join("")}…`).width > width) letters.pop();
+  return `${letters.join("").trimEnd()}…`;
 }
 
 function cut(text, most) {

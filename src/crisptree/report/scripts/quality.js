@@ -1,4 +1,4 @@
-// Quality of the predictions: figures of every class, ROC and calibration curves; importances; what pruning would cost.
+// Quality of the predictions: figures of every class, ROC and calibration curves; what pruning would cost.
 
 const CURVE = { width: 420, height: 170, left: 58, right: 8, top: 12, bottom: 26 };
 const PLOT = { width: 330, height: 300, left: 44, right: 12, top: 10, bottom: 40 };
@@ -126,8 +126,8 @@ function qualityOf(holder) {
       { class: "curve" },
       classTable(),
       hint(
-        `Precision: of the rows predicted so, how many are. Recall: of the rows that are, how many are found. Always ` +
-          `always ${DATA.classes[DATA.baseline.class]} would be right for ${percent(DATA.baseline.given)} of the rows.`,
+        `Precision: of the rows predicted so, how many are. Recall: of the rows that are, how many are found. ` +
+          `Always ${DATA.classes[DATA.baseline.class]} would be right for ${percent(DATA.baseline.given)} of the rows.`,
       ),
     ),
   );
@@ -174,32 +174,10 @@ function residualsOf(holder, { name, true: truth, predicted, limit, counts }) {
   holder.append(scatter.holder, histogram.holder);
 }
 
-const FIRST_COLUMNS = 12;
+const SCORE = DATA.regression ? "R²" : "Accuracy";
 
-// One bar for every column; a press finds the splits that look at it.
-function importanceList(holder, search) {
-  const list = make("div", { class: "importances" });
-  const [, most] = DATA.importances[0];
-  const entry = ([name, share]) => {
-    const fill = make("span", { class: "fill" });
-    fill.style.width = `${(100 * share) / most}%`;
-    return make(
-      "div",
-      { class: "bar" },
-      button(name, () => search(name), { class: "link", title: `Find the splits that look at ${name}` }),
-      make("span", { class: "track" }, fill),
-      make("span", { class: "value" }, percent(share)),
-    );
-  };
-  const draw = (number) => list.replaceChildren(...DATA.importances.slice(0, number).map(entry));
-  draw(FIRST_COLUMNS);
-  const more = button("Show all", () => (draw(DATA.importances.length), (more.hidden = true)), { class: "quiet" });
-  more.hidden = DATA.importances.length <= FIRST_COLUMNS;
-  holder.append(
-    hint("Shares of the information gain in training, a category's levels added up. Press one to find its splits."),
-    list,
-    more,
-  );
+function scoreText(score) {
+  return DATA.regression ? score.toFixed(3) : `${(100 * score).toFixed(2)} %`;
 }
 
 function pruningCurves(holder) {
@@ -215,13 +193,14 @@ function pruningCurves(holder) {
     viewBox: `0 0 ${width} ${height}`,
     class: "chart",
     role: "img",
-    "aria-label": `Accuracy from ${leaves[leaves.length - 1]} to ${leaves[0]} leaves`,
+    "aria-label": `${SCORE} from ${leaves[leaves.length - 1]} to ${leaves[0]} leaves`,
   });
+  const tick = DATA.regression ? scoreText : percent;
   for (const share of [0, 0.5, 1]) {
     const at = y(low + share * reach);
     picture.append(
       shape("line", { class: "grid", x1: left, x2: width - right, y1: at, y2: at }),
-      shape("text", { x: left - 6, y: at + 3.5, "text-anchor": "end" }, percent(low + share * reach)),
+      shape("text", { x: left - 6, y: at + 3.5, "text-anchor": "end" }, tick(low + share * reach)),
     );
   }
   let last = Infinity;
@@ -247,7 +226,7 @@ function pruningCurves(holder) {
         shape(
           "circle",
           { class: `curve ${kind}`, cx: x(number), cy: y(values[place]), r: 2.6 },
-          shape("title", {}, `${count(number)} leaves: ${percent(values[place])} of ${name}`),
+          shape("title", {}, `${count(number)} leaves: ${scoreText(values[place])}, ${name}`),
         ),
       ),
     );
@@ -260,7 +239,7 @@ function pruningCurves(holder) {
     ...(given ? [make("span", { class: "key" }), "given rows"] : []),
   );
   holder.append(
-    make("figure", { class: "curve" }, make("figcaption", {}, "Accuracy of the pruned trees"), picture, legend),
+    make("figure", { class: "curve" }, make("figcaption", {}, `${SCORE} of the pruned trees`), picture, legend),
     pruningTable(),
   );
 }
@@ -268,7 +247,7 @@ function pruningCurves(holder) {
 function pruningTable() {
   const { alphas, leaves, training, given } = DATA.pruning;
   const names = ["alpha", "leaves", "training", ...(given ? ["given"] : [])];
-  const share = (value) => make("td", {}, `${(100 * value).toFixed(2)} %`);
+  const share = (value) => make("td", {}, scoreText(value));
   return make(
     "div",
     { class: "curve" },
@@ -295,6 +274,9 @@ function pruningTable() {
         ),
       ),
     ),
-    hint("model.pruned(alpha) is the tree of a line; alpha is what a leaf must save, in nats for each training row."),
+    hint(
+      "model.prune(alpha) is the tree of a line; alpha is what a leaf must save for each training row, " +
+        (DATA.regression ? "as a share of the variance." : "in nats."),
+    ),
   );
 }

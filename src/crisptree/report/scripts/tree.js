@@ -1,7 +1,7 @@
 // The interactive tree: nodes are drawn once, placed anew whenever something unfolds.
 
 // What is drawn smaller than this cannot be read.
-const SMALLEST = 0.62;
+const SMALLEST = 0.8;
 
 class TreeView {
   constructor(canvas, listener) {
@@ -33,6 +33,11 @@ class TreeView {
   unfold() {
     this.open = splitsAbove(DATA.summary.depth);
     this.fit();
+    if (this.view.zoom >= SMALLEST) return;
+    // Rather dragged than too small to read; Fit shows the whole.
+    this.stretch = 1;
+    this.place();
+    this.view.zoomTo(SMALLEST, this.places.get(0));
   }
 
   get level() {

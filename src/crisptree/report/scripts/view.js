@@ -53,6 +53,14 @@ class View {
     this.apply();
   }
 
+  // Shows a place in the middle of the upper edge.
+  zoomTo(zoom, { x }) {
+    this.zoom = zoom;
+    this.x = this.size.width / 2 - zoom * x;
+    this.y = MARGIN + (zoom * NODE.height) / 2;
+    this.apply();
+  }
+
   moveBy(x, y) {
     this.x += x;
     this.y += y;
