@@ -24,6 +24,7 @@ from crisptree.equations.leaves import (
     working_response,
 )
 from crisptree.inference import FlatTree, route_rows
+from crisptree.inference.flat_tree import group_by_leaf
 from crisptree.learning.samples import Samples, TrainingTask
 from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.structure import TreeStructure
@@ -70,7 +71,9 @@ class Members(NamedTuple):
     @classmethod
     def of_leaves(cls, leaf: npt.NDArray[np.int64], weight: Doubles, n_leaves: int) -> list[Members]:
         """Return the members of every leaf where each row belongs to one leaf."""
-        return [cls(own, weight[own]) for own in (np.flatnonzero(leaf == number) for number in range(n_leaves))]
+        order = np.argsort(leaf, kind="stable")
+        ends = np.cumsum(np.bincount(leaf, minlength=n_leaves))[:-1]
+        return [cls(own, weight[own]) for own in np.split(order, ends)]
 
 
 class FittedModels(NamedTuple):
@@ -379,9 +382,8 @@ def predict_routed(models: FittedModels, structure: TreeStructure, leaf: npt.NDA
     (n,), (n, n_features + 1) → (n_penalties, n, n_outputs)
     """
     outputs = np.empty((len(models.sums), len(leaf), models.sums.shape[3]))
-    for number in range(structure.n_leaves):
-        own = np.flatnonzero(leaf == number)
-        outputs[:, own] = x[own] @ models.sums[:, structure.n_splits + number]
+    for own in group_by_leaf(leaf):
+        outputs[:, own] = x[own] @ models.sums[:, structure.n_splits + leaf[own[0]]]
     return outputs
 
 
