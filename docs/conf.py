@@ -89,14 +89,17 @@ html_theme_options = {"navigation_with_keys": True}
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 
-SCIKIT_LEARNS = re.compile(r"set_\w+_request|get_metadata_routing|set_output")
+SKIPPED = re.compile(
+    r"set_\w+_request|get_metadata_routing|set_output"
+    r"|[A-Z_]+|check_rows|\w*input_schema|in_training_order|from_flat|\w+_parameters"
+)
 MARKUP = re.compile(r"\||(?<=\w)_(?!\w)")
 """Text that reStructuredText would read as a substitution or link: absolute values and names such as ``tree_``."""
 
 
 def skip_routing(app: Any, kind: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """Skip methods that scikit-learn adds to estimators for metadata routing and output."""
-    return True if SCIKIT_LEARNS.fullmatch(name) else None
+    """Skip members of estimators that scikit-learn adds or that other modules of the package use."""
+    return True if SKIPPED.fullmatch(name) and kind != "module" else None
 
 
 def escape(app: Any, kind: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:

@@ -21,6 +21,11 @@ PICTURES = {
     "plot_segmentation": ["cells.png", "cells-weights.png"],
     "plot_soft_to_hard": ["soft-to-hard.png", "training.png"],
     "plot_one_path": ["confusion.png", "path-in-tree.png"],
+    "plot_churn": ["churn-tree.png"],
+    "plot_forest": ["forest-regions.png"],
+    "plot_intervals": ["intervals.png"],
+    "plot_linear_leaves": ["linear-leaves.png"],
+    "plot_oblique_regions": ["oblique-regions.png"],
     "plot_tabular": ["tabular-tree.png", "tabular-weights.png"],
 }
 """The figures of every example, and of the drawings of the experiments, in order."""

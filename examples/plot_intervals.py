@@ -1,10 +1,9 @@
 """
-Prediction intervals and quantiles
-==================================
+Prediction intervals
+====================
 
-A leaf of a regression tree holds a mean and a standard deviation, so its intervals are wide where the data
-are noisy. A forest weights training rows by the leaves that they share with a new row, which gives
-quantiles.
+A leaf of a regression tree holds a mean and a standard deviation, so its intervals are wide where the data are
+noisy. Those of a forest come from the mixture of all leaves that a row reaches.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +18,8 @@ X, grid = x[:, None], np.linspace(0, 10, 400)[:, None]
 tree = CrispTreeRegressor(split="oblique", max_depth=4, leaf_model="constant", random_state=0).fit(X, y)
 forest = CrispForestRegressor(n_estimators=30, split="oblique", max_depth=5, random_state=0).fit(X, y)
 bands = {
-    "tree: predict_interval": (tree.predict(grid), *tree.predict_interval(grid, coverage=0.9)),
-    "forest: predict_quantiles": forest.predict_quantiles(grid, [0.5, 0.05, 0.95], among=(X, y)).T,
+    "tree": (tree.predict(grid), *tree.predict_interval(grid, coverage=0.9)),
+    "forest": (forest.predict(grid), *forest.predict_interval(grid, coverage=0.9)),
 }
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained", sharey=True)
