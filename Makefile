@@ -138,7 +138,7 @@ paper: setup
 	$(BIN)/python -m experiments.segmentation --which paper,finetuned,unsmoothed --seeds 0,1,2 $(DRY)
 	$(BIN)/python -m experiments.cnn $(DRY)
 	test -n "$(DRY)" || $(BIN)/python -m experiments.report
-	test -n "$(DRY)" || $(BIN)/python docs/pictures.py plot_figure_1 plot_information_gain plot_supplement_trees
+	test -n "$(DRY)" || $(BIN)/python docs/pictures.py figure_1 information_gain plot_supplement_trees
 
 paper-quick: setup
 	$(BIN)/python -m experiments.run digits --device cpu --results build/paper-quick

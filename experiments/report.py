@@ -57,7 +57,7 @@ LIMIT = """\
 
 Section 3.6 of the paper, confirmed: the steeper the splits, the closer the best log-likelihood of a tree is to minus
 the weighted entropy of its leaves, and that of a stump to the information gain. Made by
-`python docs/pictures.py plot_information_gain`.
+`python docs/pictures.py information_gain`.
 
 ![Log-likelihood and information gain as γ grows](../images/information-gain.png)
 """

@@ -106,7 +106,7 @@ class LeafRows:
         return cls.of(scaled, samples.y.cpu().numpy(), samples.target)
 
     @property
-    def n_answers(self) -> int:
+    def n_outputs(self) -> int:
         """How many linear functions a leaf has: one for every class, or for every output."""
         return self.target.n_classes or self.y.shape[1]
 
@@ -144,9 +144,9 @@ class LeafRows:
         unit = float(share.sum()) / max(len(share), 1) or 1.0  # the kernel's guards are in rows
         share, scaled = share / unit, [penalty / unit for penalty in penalties]
         q, total = self.x.shape[1], self._curvature * float(share.sum())
-        sums = np.empty((len(penalties), structure.n_nodes, q, self.n_answers))
+        sums = np.empty((len(penalties), structure.n_nodes, q, self.n_outputs))
         variances = (
-            np.empty((len(penalties), structure.n_leaves, self.n_answers)) if self.target.is_regression else None
+            np.empty((len(penalties), structure.n_leaves, self.n_outputs)) if self.target.is_regression else None
         )
         native.training.fit_leaf_models(
             self.x,
@@ -176,7 +176,7 @@ class LeafRows:
             y = np.asarray(self.y, dtype=np.float64)
             moments = np.stack([(self.x[one.rows] * one.share[:, None]).T @ y[one.rows] for one in members])
             return ridge.sums(moments)
-        sums = np.zeros((structure.n_nodes, self.x.shape[1], self.n_answers)) if start is None else start
+        sums = np.zeros((structure.n_nodes, self.x.shape[1], self.n_outputs)) if start is None else start
         before, momentum = sums, 1.0
         for _ in range(steps):
             # Nesterov's step beyond the last two sums: a bound that holds everywhere is far too careful at most places.
@@ -207,7 +207,7 @@ class LeafRows:
     def _variances(self, structure: TreeStructure, members: Sequence[Members], sums: Doubles) -> Doubles:
         """Return the mean squared residual of every leaf.  (n_leaves, n_outputs)"""
         y = np.asarray(self.y, dtype=np.float64)
-        variances = np.ones((structure.n_leaves, self.n_answers))
+        variances = np.ones((structure.n_leaves, self.n_outputs))
         for leaf, (one, weights) in enumerate(zip(members, sums[structure.n_splits :], strict=True)):
             if one.share.sum() > 0:
                 residuals = (y[one.rows] - self.x[one.rows] @ weights) ** 2
@@ -307,7 +307,7 @@ def linear_score(
     members = Members.of_leaves(leaf, weight, structure.n_leaves)
     sums = rows.fit(structure, members, [penalty], steps=STEPS_TO_SCORE).sums[0, structure.n_splits :]
     held_out, leaf = LeafRows.of_samples(validation), validation.all_leaves(tree).cpu().numpy()
-    outputs = np.zeros((len(leaf), rows.n_answers))
+    outputs = np.zeros((len(leaf), rows.n_outputs))
     for number, weights in enumerate(sums):
         own = leaf == number
         outputs[own] = held_out.x[own] @ weights
@@ -406,6 +406,6 @@ def with_models(
 
 
 def folded(sums: Doubles, scaling: Scaling) -> tuple[Doubles, Doubles]:
-    """Weights and offsets for raw rows.  (n_nodes, q, n_answers) → (n_nodes, n_answers, n_features), (…, n_answers)"""
+    """Weights and offsets for raw rows.  (n_nodes, q, n_outputs) → (n_nodes, n_outputs, n_features), (…, n_outputs)"""
     weight = sums[:, :-1].transpose(0, 2, 1) * scaling.factor
     return weight, sums[:, -1] - weight @ scaling.center

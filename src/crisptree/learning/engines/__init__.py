@@ -1,6 +1,6 @@
-"""Who takes the steps of an epoch: a table, the quickest first. ``torch_steps`` is the definition and supports all.
+"""Engines that take the steps of an epoch, the quickest first; ``torch_engine`` is the definition and supports all.
 
-Each backend says what it ``supports``; ``tests/learning/test_engines.py`` runs all of them against the definition on
+Each engine says what it ``supports``; ``tests/learning/test_engines.py`` runs all of them against the definition on
 one grid of cases.
 """
 
@@ -20,7 +20,7 @@ ENGINES: dict[str, type[SampleEngine]] = {
     "graphed": GraphedEngine,
     "torch": TorchEngine,
 }
-"""By name, in the order in which they are asked."""
+"""By name, in the order in which they are tried."""
 
 PART_SUMS: tuple[type[PartSums], ...] = (NativePartSums, CudaPartSums, TorchPartSums)
 """Engines of a process group, the fastest first; the last one supports everything."""

@@ -254,8 +254,8 @@ class GroupCallback(StoppableCallback):
         self.group = group
 
     def __call__(self, record: EpochRecord) -> None:
-        self.asked = self.group.from_first(lambda: self._goes_on(record)) is False
-        if self.asked:
+        self.is_stopped = self.group.from_first(lambda: self._goes_on(record)) is False
+        if self.is_stopped:
             raise StopTraining(record)
 
     def _goes_on(self, record: EpochRecord) -> bool:
