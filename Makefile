@@ -21,7 +21,7 @@ help:
 	@echo "make check      style, spelling, prose and types only"
 	@echo "make bench-predict, make bench-fit   how fast prediction and training are"
 	@echo "make bench-tables   scores, ranks and fit times on real tables beside other models; hours, resumes; JOBS=16 (set CRISPTREE_DATA: tables.zip)"
-	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes; JOBS=16 for sixteen processes"
+	@echo "make paper      sections 4.1 to 4.4 and the supplement, on the data sets whose files are there; hours, resumes; JOBS=16, DRY=--dry-run"
 	@echo "make paper-quick   a small version on the bundled digits; minutes"
 	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it)"
 	@echo "make lock       write requirements-lock.txt anew: all versions and hashes that the tests were run with"
@@ -130,9 +130,15 @@ bench-tables: setup
 	$(BIN)/python -m benchmarks.bench_tables --speed
 	$(BIN)/python -m benchmarks.bench_tables --page
 
+# Sections 4.1 to 4.4 and the supplement. Records that are there are not made again; DRY=--dry-run lists what is missing.
 paper: setup
-	$(BIN)/python -m experiments.run --jobs $(JOBS)
-	$(BIN)/python -m experiments.report
+	$(BIN)/python -m experiments.run --jobs $(JOBS) $(DRY)
+	$(BIN)/python -m experiments.roughness --seeds 0,1,2,3,4 $(DRY)
+	$(BIN)/python -m experiments.roughness --shallow $(DRY)
+	$(BIN)/python -m experiments.segmentation --which paper,finetuned,unsmoothed --seeds 0,1,2 $(DRY)
+	$(BIN)/python -m experiments.cnn $(DRY)
+	test -n "$(DRY)" || $(BIN)/python -m experiments.report
+	test -n "$(DRY)" || $(BIN)/python docs/pictures.py figure_1 information_gain plot_supplement_trees
 
 paper-quick: setup
 	$(BIN)/python -m experiments.run digits --device cpu --results build/paper-quick

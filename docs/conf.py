@@ -1,4 +1,4 @@
-"""How Sphinx makes the documentation: ``make docs``. Nothing is fetched, while building or while reading."""
+"""Configuration of Sphinx (``make docs``). Neither building nor reading the pages uses the network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import crisptree
 sys.path.insert(0, str(Path(__file__).parent))
 from parameter_groups import grouped
 
-# Examples must not depend on what data sets the builder has: both places where they are looked for are empty here.
+# Examples must not depend on the data sets of the machine: both folders where loaders search are empty here.
 NOWHERE = Path(__file__).parent.parent / "build" / "no-data"
 os.environ["CRISPTREE_DATA"] = os.environ["XDG_CACHE_HOME"] = os.environ["LOCALAPPDATA"] = str(NOWHERE)
 mpl.use("Agg")
@@ -49,7 +49,7 @@ nitpick_ignore = [
     for name in ("classification.ClassEncoding", "regression.RegressionEncoding")
 ]
 
-# The pages are written for the repository's browser as well: plain Markdown, links between files, headings as anchors.
+# Pages are plain Markdown that repository browsers show as well: links between files, headings as anchors.
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 
@@ -68,6 +68,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_(?!supplement)",  # the supplement needs data; its pictures are kept
     "capture_repr": (),
     "download_all_examples": False,
+    "image_scrapers": ("animations.scrape", "matplotlib"),
     "min_reported_time": 1e9,
     "plot_gallery": "True",
     "remove_config_comments": True,
@@ -88,18 +89,21 @@ html_theme_options = {"navigation_with_keys": True}
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 
-SCIKIT_LEARNS = re.compile(r"set_\w+_request|get_metadata_routing|set_output")
+SKIPPED = re.compile(
+    r"set_\w+_request|get_metadata_routing|set_output"
+    r"|[A-Z_]+|check_rows|\w*input_schema|in_training_order|from_flat|\w+_parameters"
+)
 MARKUP = re.compile(r"\||(?<=\w)_(?!\w)")
-"""What reStructuredText would take for a substitution or a link: absolute values and names such as ``tree_``."""
+"""Text that reStructuredText would read as a substitution or link: absolute values and names such as ``tree_``."""
 
 
 def skip_routing(app: Any, kind: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """scikit-learn puts methods for metadata routing and output on estimators; they are described there."""
-    return True if SCIKIT_LEARNS.fullmatch(name) else None
+    """Skip members of estimators that scikit-learn adds or that other modules of the package use."""
+    return True if SKIPPED.fullmatch(name) and kind != "module" else None
 
 
 def escape(app: Any, kind: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings are plain text with ``code``: nothing else in them is markup, except in doctests."""
+    """Escape markup in docstrings, which are plain text with ``code`` and doctests."""
     in_doctest = False
     for number, line in enumerate(lines):
         in_doctest = bool(line.strip()) and (in_doctest or line.lstrip().startswith(">>>"))
@@ -110,7 +114,7 @@ def escape(app: Any, kind: str, name: str, thing: Any, options: Any, lines: list
 
 
 def group_parameters(app: Any, kind: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Estimators have many parameters: they are shown by what they are for."""
+    """Group the parameters of estimators by purpose."""
     if name in ("crisptree.CrispTreeClassifier", "crisptree.CrispSegmenter"):
         lines[:] = grouped(lines)
 

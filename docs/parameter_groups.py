@@ -1,14 +1,14 @@
-"""The parameters of the estimators by what they are for; ``conf.py`` shows them so."""
+"""Groups of the estimators' parameters, which ``conf.py`` uses for their documentation."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "What the tree looks like": (
+    "Tree structure": (
         *("split", "max_depth", "max_leaf_nodes", "min_samples_leaf", "leaf_model", "window", "scales", "stages"),
     ),
-    "How strongly it is regularised": (
+    "Regularisation": (
         *("l1", "l2", "input_noise", "shrinkage", "ccp_alpha", "leaf_prior", "leaf_l2", "penalty_share"),
     ),
-    "What a split may combine": ("sign_cst", "max_features_per_split", "interaction_cst", "round_splits"),
-    "What the data are": (
+    "Constraints on splits": ("sign_cst", "max_features_per_split", "interaction_cst", "round_splits"),
+    "Data": (
         "categorical_features",
         "scale",
         "class_weight",
@@ -18,7 +18,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "pixels_per_epoch",
     ),
     "Images": ("image_shape", "spatial_penalty", "max_shift"),
-    "How it is trained": (
+    "Optimisation": (
         *(
             "effort",
             "algorithm",
@@ -35,25 +35,25 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "upper_levels",
     ),
     "Limits of growth": ("min_samples_split", "min_weight_fraction_leaf", "min_impurity_decrease"),
-    "What makes a forest": ("n_estimators", "bootstrap", "max_samples", "max_features"),
-    "What is selected, and on which rows": (
+    "Forest": ("n_estimators", "bootstrap", "max_samples", "max_features"),
+    "Model selection": (
         *("scoring", "time_budget", "max_candidates"),
         *("validation_fraction", "early_stopping", "n_iter_no_change"),
     ),
     "Running": ("warm_start", "random_state", "n_jobs", "verbose", "training", "device", "callbacks"),
 }
-"""Parameters in none of them stand last."""
+"""Other parameters come last."""
 
 OTHERS = "Others"
 
 
 def group_of(parameter: str) -> str:
-    """What a parameter is for."""
+    """Return the group of a parameter."""
     return next((title for title, names in GROUPS.items() if parameter in names), OTHERS)
 
 
 def grouped(lines: list[str]) -> list[str]:
-    """What numpydoc makes of a section of parameters, with a title above those of each group."""
+    """Insert group titles into a section of parameters as numpydoc renders it."""
     start = next((place for place, line in enumerate(lines) if line.strip() == ":Parameters:"), None)
     if start is None:
         return lines

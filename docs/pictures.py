@@ -14,16 +14,21 @@ HERE = Path(__file__).parent
 
 PICTURES = {
     "plot_selection": ["choices.png"],
-    "plot_information_gain": ["information-gain.png"],
+    "information_gain": ["information-gain.png"],
     "plot_distances": ["distances.png", "distances-stages.png", "distances-weights.png"],
-    "plot_figure_1": ["figure-1.png"],
+    "figure_1": ["figure-1.png"],
     "plot_supplement_trees": ["tree-mnist.png", "tree-fashion.png"],
     "plot_segmentation": ["cells.png", "cells-weights.png"],
     "plot_soft_to_hard": ["soft-to-hard.png", "training.png"],
     "plot_one_path": ["confusion.png", "path-in-tree.png"],
+    "plot_churn": ["churn-tree.png"],
+    "plot_forest": ["forest-regions.png"],
+    "plot_intervals": ["intervals.png"],
+    "plot_linear_leaves": ["linear-leaves.png"],
+    "plot_oblique_regions": ["oblique-regions.png"],
     "plot_tabular": ["tabular-tree.png", "tabular-weights.png"],
 }
-"""The figures of every example, in order."""
+"""The figures of every example, and of the drawings of the experiments, in order."""
 
 VECTORS = {"tree-mnist.png"}
 """Those that are kept as .svg beside."""
@@ -40,7 +45,8 @@ def main(examples: list[str]) -> None:
     mpl.rcParams["svg.hashsalt"] = "crisptree"  # the same drawing gives the same file
     for example in examples or PICTURES:
         plt.close("all")
-        runpy.run_path(str(HERE.parent / "examples" / f"{example}.py"))
+        folder = "examples" if example.startswith("plot_") else "experiments/drawings"
+        runpy.run_path(str(HERE.parent / folder / f"{example}.py"))
         for number, name in zip(plt.get_fignums(), PICTURES[example], strict=True):
             figure = plt.figure(number)
             if name in VECTORS:

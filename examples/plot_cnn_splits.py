@@ -1,19 +1,21 @@
 """
-A small network at every split
-==============================
+Convolutional networks as splits
+================================
 
-A split may ask anything that is a number: here a convolutional network looks at the whole image. The tree grows best
-first until it has ten leaves, one for each digit, and is then trained as a whole. An image passes only the networks on
-its own path.
+A split may be any torch module with one output. Here a small convolutional network decides at each split.
+The tree grows best-first until it has ten leaves and is then finetuned; an image passes only the networks
+on its path.
 """
 
 # %%
 # ``split`` is a function that builds the module of one split for the shape of an image. ``split="conv"`` would be the
 # paper's network, which needs images of at least 16 × 16 pixels; these have 8 × 8.
+import matplotlib.pyplot as plt
 from torch import nn
 
 from crisptree import CrispTreeClassifier, TrainingOptions, explain
 from crisptree.datasets import load_digits
+from crisptree.plots import plot_confusion
 
 
 def network(input_shape):
@@ -54,3 +56,9 @@ print(f"finetuned {model.score(digits.X_test, digits.y_test):.3f} of the test im
 # Error attribution: the split that is responsible for each error.
 for split, errors, share in explain.attribute_errors(model, digits.X_test, digits.y_test).table():
     print(f"{'split ' + str(split) if split >= 0 else 'no split'}: {errors} ({share:.0%})")
+
+# %%
+# Which digits are taken for which.
+plot_confusion(model, digits.X_test, digits.y_test)
+
+plt.show()

@@ -1,10 +1,10 @@
 """
-A number for every pixel
-========================
+Pixel regression: distance to a boundary
+========================================
 
-Shapes under so much noise that their borders are hardly seen. Of every pixel we want to know how far inside a shape it
-is: 0 outside, and else the distance to the border. The tree says it from the window around the pixel; a second one,
-which sees what the first one says of the neighbours too, says it better.
+Noisy images of shapes, and for each pixel the distance to the boundary of its shape. A tree predicts it
+from the window around the pixel. A second stage, which also sees the predictions of the first one, is more
+accurate.
 """
 
 import matplotlib.pyplot as plt
@@ -27,21 +27,21 @@ model = CrispPixelRegressor(**settings).fit(images[:4], distances[:4])
 twice = CrispPixelRegressor(**settings, stages=2).fit(images[:4], distances[:4])
 
 # %%
-# Beside them, the best that a straight line makes of the smoothed image.
+# For comparison, linear regression on the smoothed image.
 smooth = ndimage.gaussian_filter(images, (0, 4, 4))
 line = np.polyfit(smooth[:4].ravel(), distances[:4].ravel(), 1)
 error = np.mean((np.polyval(line, smooth[4]) - truth) ** 2)
-print(f"smoothed by 4 pixels and a line: R² {1 - error / truth.var():.3f} on a new image")
+print(f"linear regression: R² {1 - error / truth.var():.3f} on a new image")
 print(f"one tree: R² {model.score(new, truth):.3f}")
 print(f"two stages: R² {twice.score(new, truth):.3f}")
 
 # %%
-# The image, the true distances, the leaf of every pixel and the distances found, by one tree and in two stages.
+# The image, the true distances, the leaf of every pixel and the predictions, of one tree and of two stages.
 plot_pixel_regression(new, truth, model.leaf_image(new), model.predict(new), name="one tree")
 plot_pixel_regression(new, truth, twice.leaf_image(new), twice.predict(new), name="two stages")
 
 # %%
-# What the first splits ask of the window.
+# Weights of the first splits, as windows.
 plot_weights(model, nodes=range(6))
 
 plt.show()

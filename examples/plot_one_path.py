@@ -1,9 +1,9 @@
 """
-Why this digit?
-===============
+The decision path of a digit
+============================
 
-A deterministic tree decides along one path, and the path can be read: at each split how clearly the
-digit turned, which pixels pushed it to which side, and what that did to the classes.
+A deterministic tree decides along one path. The path shows the margin at each split, the pixels that
+contributed most, and the class frequencies before and after.
 """
 
 import matplotlib.pyplot as plt
@@ -22,13 +22,13 @@ model = CrispTreeClassifier(
 ).fit(digits.X_train, digits.y_train)
 
 # %%
-# What is taken for what, on validation digits.
+# Confusion matrix on validation digits.
 plot_confusion(model, digits.X_valid, digits.y_valid)
 
 # %%
-# The first of them that the tree gets wrong, and its way through the tree.
+# The first misclassified digit, and its path in the tree.
 wrong = (model.predict(digits.X_valid) != digits.y_valid).argmax()
-print(f"a {digits.y_valid[wrong]}, taken for a {model.predict(digits.X_valid[[wrong]])[0]}")
+print(f"a {digits.y_valid[wrong]}, predicted as {model.predict(digits.X_valid[[wrong]])[0]}")
 plot_tree(model, sample=digits.X_valid[wrong])
 
 # %%

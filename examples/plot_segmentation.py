@@ -1,10 +1,10 @@
 """
-A tree that labels pixels
-=========================
+Segmentation of cells
+=====================
 
-Cells with dark membranes between them, dark grains inside them, and noise over everything. A pixel by itself does not
-say whether it is membrane or grain; the window around it does. The tree asks a few windows of weights, one after the
-other, and ends in a leaf.
+Cells with dark membranes, dark grains inside them, and noise. A single pixel does not show whether it
+belongs to a membrane or a grain, but the window around it does. The tree multiplies a few kernels with the
+window, one after the other.
 """
 
 import matplotlib.pyplot as plt
@@ -47,11 +47,11 @@ for name, tree in (("with a window of 15 × 15", model), ("from the pixel alone"
     )
 
 # %%
-# The image, what is true, the leaf that every pixel reaches and the probability of a membrane there.
+# The image, its labels, the leaf of every pixel and the probability of a membrane.
 plot_segmentation(new, truth, model.leaf_image(new), model.predict_proba(new)[..., MEMBRANE], class_name="membrane")
 
 # %%
-# What the first splits ask of the window.
+# Weights of the first splits, as windows.
 plot_weights(model, nodes=range(6))
 
 plt.show()

@@ -1,9 +1,10 @@
 """
-What a fit tried before it chose
-================================
+Candidates of a default fit
+===========================
 
-Where parameters say "auto", a fit tries some values on rows that it holds out: widths of noise, shallower trees, sparse
-ones, thresholds. It takes the simplest within one standard error of the best. Here a single hyperplane is enough.
+Where parameters are "auto", a fit compares candidates on held-out rows: noise levels, depths, sparse
+weights, thresholds and linear leaves. The most accurate one is selected, and the log loss decides between
+candidates that are equally accurate.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +18,7 @@ model = CrispTreeClassifier(max_depth=6, random_state=0).fit(X, y)
 print(model.best_params_)
 
 # %%
-# Every trial with its standard error; the chosen one has a ring.
+# Every trial with its standard error; the selected one has a ring.
 plot_selection(model)
 
 plt.show()

@@ -1,9 +1,9 @@
 """
-From soft to hard
-=================
+From soft to hard splits
+========================
 
-While a tree is trained a point turns right with probability σ(γ f(x)). The steepness γ rises with
-every epoch; the tree that predicts is what it ends in: one path per point.
+While a tree trains, a point goes right with probability σ(γ f(x)). The steepness γ rises with every epoch,
+until the tree is deterministic: one path per point.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ for ax, steepness in zip(axes, (0.5, 1, 3, 10, None), strict=True):
     ax.set_ylabel("")
 
 # %%
-# The training that led there: each level of splits on its own, then all of them together.
+# Its training: the stumps of each level, then the whole tree.
 plot_training(model)
 
 plt.show()

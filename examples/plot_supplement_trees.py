@@ -2,13 +2,12 @@
 Whole trees on MNIST and Fashion-MNIST
 ======================================
 
-The two trees of the paper's supplement: depth 4, trained by EM with a spatial penalty, so that the
-splits can be looked at. An image goes right where it resembles the weight image, left where it
-resembles the negative. Strokes and rings tell digits apart; among the garments look for trousers, a
-boot and the outlines of coats.
+The trees of the paper's supplement: depth 4, trained by EM with a spatial penalty. An image goes right
+where it resembles the weight image, left where it resembles its negative. Strokes and rings separate
+digits; trousers, boots and the outlines of coats separate garments.
 
-Needs the two data sets (``crisptree data fetch mnist fashion_mnist``). Where they are missing the
-bundled digits take their place.
+The example needs both data sets (``crisptree data fetch mnist fashion_mnist``) and uses the bundled digits
+where they are missing.
 
 .. image:: /images/tree-mnist.png
    :alt: The tree of MNIST

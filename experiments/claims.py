@@ -63,19 +63,19 @@ def evaluate_claims(results: Mapping[str, Results]) -> list[Verdict]:
 
 def at_all_depths(results: Mapping[str, Results], name: str) -> Verdict:
     """Finetuned trees are more accurate than every baseline at every depth."""
-    return _verdict(results, name, "more accurate on test rows at all depths", _every_baseline("test_hard"), ALL_HIGHER)
+    return _verdict(results, name, "more accurate on test rows at all depths", every_baseline("test_hard"), ALL_HIGHER)
 
 
 def on_par(results: Mapping[str, Results], name: str) -> Verdict:
     """Finetuned trees are better than or on par with the non-greedy tree at every depth."""
     claim = "better than or on par with Non-greedy on test rows at all depths"
-    return _verdict(results, name, claim, _every_baseline("test_hard", ("non_greedy",)), NONE_LOWER)
+    return _verdict(results, name, claim, every_baseline("test_hard", ("non_greedy",)), NONE_LOWER)
 
 
 def generally(results: Mapping[str, Results], name: str) -> Verdict:
     """Finetuned trees are in general more accurate than baselines on the rows that they were trained on."""
     claim = "generally more accurate on the rows trained on"
-    return _verdict(results, name, claim, _every_baseline("train_hard"), mostly(HIGHER))
+    return _verdict(results, name, claim, every_baseline("train_hard"), mostly(HIGHER))
 
 
 def already_above(results: Mapping[str, Results], name: str, depth: int) -> Verdict:
@@ -182,7 +182,7 @@ def mean_lead(found: Results, depths: Sequence[int]) -> Summary | None:
 
 def higher_from(found: Results) -> str | None:
     """Find the depth from which our mean is higher in every finished comparison."""
-    pairs, _ = _every_baseline("test_hard")(found)
+    pairs, _ = every_baseline("test_hard")(found)
     if not pairs:
         return None
     depths = sorted({_depth(pair) for pair in pairs})
@@ -250,7 +250,9 @@ def _against(tally: Tally, rule: Rule) -> str:
     return shown + (f"; and {len(minded) - SHOWN} more" if len(minded) > SHOWN else "")
 
 
-def _every_baseline(metric: str, names: tuple[str, ...] | None = None) -> Pairs:
+def every_baseline(metric: str, names: tuple[str, ...] | None = None) -> Pairs:
+    """Compare ours with every baseline at every depth."""
+
     def pairs(found: Results) -> tuple[list[Comparison], int]:
         made, asked = [], 0
         for baseline in names or baselines_of(found):

@@ -8,6 +8,8 @@ ISBI's slices are trained by ``python -m experiments.segmentation``; the table t
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from crisptree.datasets import Dataset, load_fashion_mnist, load_mnist
 from crisptree.plots import plot_weights
 from experiments import markdown, methods, provenance
 from experiments.comparing import LOWER, MARGIN, Comparison
+from experiments.progress import announce, left_out, median_seconds
 from experiments.store import ENDING, Record, store_of
 from experiments.table import Summary
 from experiments.trees import Rows
@@ -96,7 +99,9 @@ def measured(fit: Fit, data: Dataset, device: str, kept: Path) -> dict[str, Any]
         device=device,
         n_jobs=-1,
     )
+    started = time.perf_counter()
     model.fit(*fitted)
+    seconds = time.perf_counter() - started
     kept.parent.mkdir(parents=True, exist_ok=True)
     model.save(kept)
     weights = model.tree_.scaled_hyperplanes()[0].reshape(-1, *data.image_shape)
@@ -105,6 +110,7 @@ def measured(fit: Fit, data: Dataset, device: str, kept: Path) -> dict[str, Any]
         **asdict(fit),
         "parameters": methods.effective_parameters(model),
         "fingerprint": provenance.fingerprint(data),
+        "seconds": round(seconds, 1),
         "hard": model.score(*scored),
         "soft": float(np.mean(soft == scored[1])),
         "train_hard": model.score(*fitted),
@@ -113,44 +119,60 @@ def measured(fit: Fit, data: Dataset, device: str, kept: Path) -> dict[str, Any]
     }
 
 
-def run(name: str, seeds: list[int], given: argparse.Namespace, console: Console) -> None:
-    """Run all missing fits of one data set."""
-    data, commit = LOADERS[name](), given.commit or provenance.commit(given.results)
-    store = store_of("roughness", given.results, name)
+class Run:
+    """The fits of one data set: those that have records are not repeated, unless their tree is to be drawn."""
 
-    def result(way: str, part: str, roughness: float, seed: int, *, is_drawn: bool = False) -> Record:
-        fit = Fit(name, way, part, roughness, seed)
-        found = store.get(way, part, roughness, seed)
-        if found is None or (is_drawn and not (KEPT / f"{fit}.crisp").exists()):
-            found = measured(fit, data, given.device, KEPT / f"{fit}.crisp")
-            found |= {"commit": commit, "machine": provenance.machine(given.device)}
-            store.put(found)
-            console.print(f"{fit}: {found['hard']:.4f}")
-        return found
+    def __init__(self, name: str, given: argparse.Namespace, console: Console) -> None:
+        self.name, self.given, self.console = name, given, console
+        self.store = store_of("roughness", given.results, name)
+        self.seeds = [int(seed) for seed in given.seeds.split(",")]
 
-    if given.shallow:
-        for seed in seeds:
-            for strength in (0.0, SHALLOW_STRENGTH):
-                result(SHALLOW, "test", strength, seed, is_drawn=seed == seeds[0])
-        files = [
-            KEPT / f"{Fit(name, SHALLOW, 'test', strength, seeds[0])}.crisp" for strength in (SHALLOW_STRENGTH, 0.0)
-        ]
-        smooth, plain = map(load, files)
-        scores = [
-            f"{100 * model.score(data.X_test, data.y_test):.1f} % of the test images" for model in (smooth, plain)
-        ]
-        titles = (f"λ = {SHALLOW_STRENGTH:g}: {scores[0]}", f"without the penalty: {scores[1]}")
-        save(draw_clearest(smooth, plain, data.all_but_test(), titles), IMAGES / picture_of(name))
-        return
-    for way in WAYS:
-        found = {
-            strength: np.mean([result(way, "validation", strength, seed)["hard"] for seed in CHOOSING_SEEDS])
-            for strength in STRENGTHS
-        }
-        best = max(found, key=lambda strength: found[strength])
-        for seed in seeds:
-            for strength in (0.0, best):
-                result(way, "test", strength, seed)
+    def missing(self) -> list[Fit]:
+        """List the fits without a record."""
+        return [fit for fit in self.wanted() if self._record(fit) is None]
+
+    def wanted(self) -> Iterator[Fit]:
+        """List all fits; those on test rows follow λ, the best of the validation records that are there."""
+        if self.given.shallow:
+            for seed in self.seeds:
+                yield from (Fit(self.name, SHALLOW, "test", strength, seed) for strength in (0.0, SHALLOW_STRENGTH))
+            return
+        for way in WAYS:
+            trials = [Fit(self.name, way, "validation", one, seed) for one in STRENGTHS for seed in CHOOSING_SEEDS]
+            yield from trials
+            scores: dict[float, list[float]] = {strength: [] for strength in STRENGTHS}
+            for fit in trials:
+                if found := self._record(fit):
+                    scores[fit.roughness].append(found["hard"])
+            best = max(STRENGTHS, key=lambda strength: np.mean(scores[strength] or [0.0]))
+            for seed in self.seeds:
+                yield from (Fit(self.name, way, "test", strength, seed) for strength in (0.0, best))
+
+    def train(self, data: Dataset) -> None:
+        """Train what is missing, and draw the shallow trees of the first seed."""
+        for fit in self.wanted():
+            file = KEPT / f"{fit}.crisp"
+            is_drawn = self.given.shallow and fit.seed == self.seeds[0]
+            if self._record(fit) is None or (is_drawn and not file.exists()):
+                found = measured(fit, data, self.given.device, file)
+                commit = self.given.commit or provenance.commit(self.given.results)
+                self.store.put(found | {"commit": commit, "machine": provenance.machine(self.given.device)})
+                self.console.print(f"{fit}: {found['hard']:.4f}")
+        if self.given.shallow:
+            self._draw(data)
+
+    def _record(self, fit: Fit) -> Record | None:
+        return self.store.get(fit.way, fit.part, fit.roughness, fit.seed)
+
+    def _draw(self, data: Dataset) -> None:
+        fits = [Fit(self.name, SHALLOW, "test", strength, self.seeds[0]) for strength in (SHALLOW_STRENGTH, 0.0)]
+        smooth, plain = (load(KEPT / f"{fit}.crisp") for fit in fits)
+        scores = [100 * model.score(data.X_test, data.y_test) for model in (smooth, plain)]
+        titles = (
+            f"λ = {SHALLOW_STRENGTH:g}: {scores[0]:.1f} % of the test images",
+            f"without the penalty: {scores[1]:.1f} % of the test images",
+        )
+        save(draw_clearest(smooth, plain, data.all_but_test(), titles), IMAGES / picture_of(self.name))
 
 
 SHOWN = (1, 1, 2, 5)
@@ -351,9 +373,18 @@ def main() -> None:
     parser.add_argument("--shallow", action="store_true", help="only the shallow trees, and their pictures")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--commit", default=None, help="what to record where git cannot say it")
+    parser.add_argument("--dry-run", action="store_true", help="list the missing records and about how long they take")
     given = parser.parse_args()
+    console = Console(highlight=False, soft_wrap=True)
     for name in given.data:
-        run(name, [int(seed) for seed in given.seeds.split(",")], given, Console())
+        run, title = Run(name, given, console), f"Section 4.2, {name}{', shallow trees' if given.shallow else ''}"
+        if given.dry_run:
+            names = [(fit.way, str(fit)) for fit in run.missing()]
+            announce(console, title, names, median_seconds(run.store.records(), "way"))
+        elif (data := left_out(LOADERS[name], title, console)) is not None:
+            run.train(data)
+    if given.dry_run:
+        return
     (given.results.parent / PAGE).write_text(page(given.results), encoding="utf-8")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from rich.console import Console
 from scipy import ndimage
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, f1_score, jaccard_score, recall_score, roc_auc_score
@@ -19,6 +20,7 @@ from sklearn.metrics import accuracy_score, f1_score, jaccard_score, recall_scor
 from crisptree import CrispSegmenter, metrics
 from crisptree.datasets import Dataset, load_isbi
 from experiments import markdown, methods, provenance
+from experiments.progress import announce, left_out, median_seconds
 from experiments.roughness import draw as draw_weights
 from experiments.roughness import neighbour_correlation, save
 from experiments.store import Store, as_json, store_of
@@ -198,11 +200,17 @@ def inside_cells(images: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.
     return inside, inside & (smooth <= np.array(limits)[:, None, None])
 
 
-def run(name: str, seed: int, data: Dataset, device: str = "cpu", commit: str | None = None) -> None:
-    """Train and measure one row, unless its record has the same configuration and all metrics."""
-    store, config = store_of("segmentation", FOLDER, DATA), {**ROWS[name], "seed": seed}
+def is_current(store: Store, name: str, seed: int) -> bool:
+    """Return True if the record of a row and seed has the present configuration and all metrics."""
     found = store.get(name, seed)
-    if found is not None and found["config"] == as_json(config) and set(COLUMNS) <= set(found["test"]):
+    config = as_json({**ROWS[name], "seed": seed})
+    return found is not None and found["config"] == config and set(COLUMNS) <= set(found["test"])
+
+
+def run(name: str, seed: int, data: Dataset, device: str = "cpu", commit: str | None = None) -> None:
+    """Train and measure one row, unless its record is current."""
+    store, config = store_of("segmentation", FOLDER, DATA), {**ROWS[name], "seed": seed}
+    if is_current(store, name, seed):
         return
     started = time.perf_counter()
     model = MODELS[name](name, data, ROWS[name], seed, KEPT / f"{name}-seed-{seed}.crisp", device)
@@ -314,9 +322,9 @@ epoch), 40 epochs half an hour: `python -m experiments.segmentation --which pape
 
 
 def _spread(values: list[float | None]) -> str:
-    if None in values:
+    numbers = np.array([value for value in values if value is not None])
+    if not len(numbers):
         return "–"
-    numbers = np.array(values, dtype=float)
     text = f"{numbers.mean():.4f}"
     return text if len(numbers) == 1 else f"{text} ± {numbers.std(ddof=1):.4f}"
 
@@ -354,13 +362,22 @@ def main() -> None:
     parser.add_argument("--seeds", default="0", help="seeds, separated by commas")
     parser.add_argument("--device", default="cpu", help="where to train")
     parser.add_argument("--commit", help="what to record where git cannot say it")
+    parser.add_argument("--dry-run", action="store_true", help="list the missing records and about how long they take")
     options = parser.parse_args()
-    data = load_isbi()
-    for seed in map(int, options.seeds.split(",")):
-        for name in options.which.split(",") if options.which else []:
+    console, store = Console(highlight=False, soft_wrap=True), store_of("segmentation", FOLDER, DATA)
+    names = options.which.split(",") if options.which else []
+    wanted = [(name, seed) for seed in map(int, options.seeds.split(",")) for name in names]
+    missing = [key for key in wanted if not is_current(store, *key)]
+    if options.dry_run:
+        listed = [(name, f"seed {seed}") for name, seed in missing]
+        announce(console, "Section 4.3", listed, median_seconds(store.records(), "row"))
+        return
+    data = left_out(load_isbi, "Section 4.3", console)
+    if data is not None:
+        for name, seed in missing:
             run(name, seed, data, options.device, options.commit)
             PAGE.write_text(page(), encoding="utf-8")
-    draw(data)
+        draw(data)
     PAGE.write_text(page(), encoding="utf-8")
 
 

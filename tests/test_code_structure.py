@@ -50,13 +50,13 @@ BUSY_MODULES = {
 SAME_NAMES: dict[str, int] = {}
 
 MAX_MODULES_ENTERED = {
-    "fit of an array": 37,
-    "fit of a regression tree": 38,
-    "fit of a DataFrame": 43,
-    "fit of a forest": 38,
+    "fit of an array": 33,
+    "fit of a regression tree": 34,
+    "fit of a DataFrame": 37,
+    "fit of a forest": 34,
     "fit of batches": 40,
-    "fit in a process group": 41,
-    "load": 15,
+    "fit in a process group": 40,
+    "load": 14,
     "predict": 3,
 }
 """Modules whose functions a call enters; those of a fit are to become 30."""

@@ -207,4 +207,4 @@ def test_parameters_are_grouped_without_losing_a_line():
     found = groups.grouped(lines)
     assert [line for line in found if line.strip() and "rubric" not in line] != [line for line in lines if line.strip()]
     assert sorted(line for line in found if line.strip() and "rubric" not in line) == sorted(filter(str.strip, lines))
-    assert found.index("    .. rubric:: How strongly it is regularised") < found.index("    .. rubric:: Running")
+    assert found.index("    .. rubric:: Regularisation") < found.index("    .. rubric:: Running")

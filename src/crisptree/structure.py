@@ -124,10 +124,10 @@ class TreeStructure:
         """Return the tree in which these splits are leaves, and the node of this tree of each of its nodes."""
         is_end = np.arange(self.n_nodes) >= self.n_splits
         is_end[np.asarray(splits, dtype=np.int64)] = True
-        shown = np.ones(self.n_nodes, dtype=bool)
-        for split in range(self.n_splits):
-            below = shown[split] and not is_end[split]
-            shown[self.left_nodes[split]] = shown[self.right_nodes[split]] = below
+        passed, stops = [True] * self.n_nodes, is_end.tolist()
+        for split, (left, right) in enumerate(zip(self.left_nodes.tolist(), self.right_nodes.tolist(), strict=True)):
+            passed[left] = passed[right] = passed[split] and not stops[split]
+        shown = np.array(passed)
         inner = np.flatnonzero(shown & ~is_end)
         ends = np.flatnonzero(shown & is_end)
         ends = ends[np.argsort(self.leaves_left_to_right[self.leaf_spans[ends, 0]])]
@@ -154,10 +154,11 @@ class TreeStructure:
         successor[removed] = np.where(to_right, self.right_nodes[removed], self.left_nodes[removed])
         for split in np.sort(removed)[::-1]:
             successor[split] = successor[successor[split]]
-        shown = np.zeros(self.n_nodes, dtype=bool)
-        shown[successor[0]] = True
-        for split in range(self.n_splits):
-            shown[successor[[self.left_nodes[split], self.right_nodes[split]]]] |= shown[split]
+        shown, to = [False] * self.n_nodes, successor.tolist()
+        shown[to[0]] = True
+        for split, (left, right) in enumerate(zip(self.left_nodes.tolist(), self.right_nodes.tolist(), strict=True)):
+            if shown[split]:
+                shown[to[left]] = shown[to[right]] = True
         nodes = np.flatnonzero(shown)
         inner, ends = nodes[nodes < self.n_splits], nodes[nodes >= self.n_splits]
         number = np.zeros(self.n_nodes, dtype=np.int64)

@@ -14,14 +14,13 @@ from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.cuda_engine import kernels
 from crisptree.learning.engines.cuda_part_sums import CudaPartSums
 from crisptree.learning.engines.native_engine import NativePartSums
-from crisptree.learning.engines.sharded import ShardedGroups
 from crisptree.learning.engines.torch_engine import TorchPartSums
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.loop import DivergenceError
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import RowSet, Samples
 from crisptree.learning.sources.base import LeafGroups
-from crisptree.learning.sources.shards import ShardedRows, Shards
+from crisptree.learning.sources.shards import ShardedGroups, ShardedRows, Shards
 from crisptree.learning.stumps import SummedLevel
 from crisptree.splits import resolve_kind
 from crisptree.structure import TreeStructure
@@ -126,7 +125,7 @@ def test_shard_gradients_of_all_engines_are_equal(other_engine, what, noise, mon
     found = []
     for engine in (other_engine, TorchPartSums):
         monkeypatch.setattr(engine, "supports", staticmethod(lambda *_: True))
-        monkeypatch.setattr("crisptree.learning.engines.sharded.PART_SUMS", (engine,))
+        monkeypatch.setattr("crisptree.learning.sources.shards.PART_SUMS", (engine,))
         rows = sharded_rows(3, torch.float64)
         trainee = trainee_of(rows, what)
         steps = rows.make_engine(trainee, plan, torch.Generator().manual_seed(0), fresh=False)

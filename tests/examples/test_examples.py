@@ -1,6 +1,7 @@
 """Every example runs by itself, warns of nothing and draws something."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,6 @@ def test_an_example_opens_with_a_title_and_uses_the_public_names_only(example):
     assert "plt.show()" in lines
 
 
-def test_every_example_makes_its_pictures_of_the_documentation():
+def test_the_pictures_of_the_documentation_come_from_examples():
     source = (Path(__file__).parents[2] / "docs" / "pictures.py").read_text()
-    assert all(f'"{example.stem}"' in source for example in EXAMPLES)
+    assert set(re.findall(r'"(plot_\w+)"', source)) <= {example.stem for example in EXAMPLES}

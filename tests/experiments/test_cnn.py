@@ -38,6 +38,18 @@ def test_every_row_becomes_a_record_and_a_line_of_the_page_and_none_runs_twice(f
     cnn.main()
 
 
+def test_a_dry_run_lists_what_is_missing_and_guesses_from_records_of_the_same_row(tmp_path, monkeypatch, capsys):
+    made = {"row": "paper", "seed": 0, "seconds": 90.0}
+    store_of("cnn", tmp_path / "cnn", "mnist").put(made)
+    arguments = ["cnn", "--rows", "paper,protocol", "--seeds", "0,1", "--results", str(tmp_path / "cnn"), "--dry-run"]
+    monkeypatch.setattr("sys.argv", arguments)
+    cnn.main()
+    said = capsys.readouterr().out
+    assert "3 records to make (protocol, seed 0; paper, seed 1; protocol, seed 1)" in said
+    assert "about 90 s on the machines of the records" in said
+    assert "no record to guess the time from: protocol" in said
+
+
 def test_a_row_that_has_not_run_is_shown_as_missing(tmp_path):
     assert cnn.page(tmp_path).count("| — | — |") >= len(cnn.ROWS)
 

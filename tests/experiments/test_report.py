@@ -270,6 +270,13 @@ def test_shallow_trees_and_slopes_are_compared_seed_by_seed():
     assert claims.largest_gain(found | {"connect4": found["mnist"]}).verdict.startswith(claims.NOT_REFUTED)
 
 
+def test_comparisons_that_may_depend_on_the_start_of_gamma_are_counted():
+    found = results([(("co2", 2, 0), {"test": 0.79}), (("oc1", 2, 0), {"test": 0.82})], data="connect4")
+    said = " ".join(report.restart_note({"connect4": found}).split())
+    assert "of the 6 comparisons with baselines on Connect-4 our lead is below that in 1" in said
+    assert report.restart_note({"mnist": results()}) == ""
+
+
 def test_the_figures_have_a_panel_for_test_lead_and_training():
     lines = {line.get_label(): line for line in draw_depths(results()).axes[0].get_lines()}
     assert lines["Finetuned (EM)"].get_linestyle() == "-"

@@ -55,7 +55,7 @@ def test_rows_are_gathered_by_group_in_the_order_asked_for():
 
 def test_an_epoch_sees_a_share_of_every_group_and_at_least_a_batch_of_it():
     groups, plan = groups_of(1000, 400, 5), Plan(batch_size=50, rows_per_epoch=281)
-    assert groups.taken(plan).tolist() == [200, 80, 5]
+    assert groups.count_taken(plan).tolist() == [200, 80, 5]
     updates = seen(groups, plan)
     rows, group = (torch.cat(parts) for parts in zip(*updates, strict=True))
     assert torch.bincount(group).tolist() == [200, 80, 5]
@@ -65,7 +65,7 @@ def test_an_epoch_sees_a_share_of_every_group_and_at_least_a_batch_of_it():
 
 def test_small_groups_give_as_many_batches_as_they_need_updates():
     plan = Plan(batch_size=10, epochs=4, min_updates=12, rows_per_epoch=100)
-    assert groups_of(2000, 200).taken(plan).tolist() == [91, 30]
+    assert groups_of(2000, 200).count_taken(plan).tolist() == [91, 30]
 
 
 def test_epochs_walk_on_through_all_rows_before_one_comes_again():

@@ -231,6 +231,7 @@ def fit_cart(samples: Samples, limits: GrowthLimits, max_features: int | None, s
     everything = torch.arange(len(samples), device=samples.device)
     parts = (samples.batch(everything), samples.y, samples.weight.double())
     x, y, weight = (part.cpu().numpy() for part in parts)
+    x = np.ascontiguousarray(x, dtype=np.float32)
     target = samples.target
     is_leaf = limits.max_depth == 0  # which scikit-learn does not accept
     fitted = TREES[target.name](
@@ -242,13 +243,13 @@ def fit_cart(samples: Samples, limits: GrowthLimits, max_features: int | None, s
         min_impurity_decrease=limits.min_impurity_decrease * IMPURITY_UNITS.get(target.name, 1.0),
         max_features=max_features,
         random_state=seed % 2**32,
-    ).fit(x, y, sample_weight=weight)
+    ).fit(x, y, sample_weight=weight, check_input=False)
     nodes = fitted.tree_
     structure, splits, leaf_number = _structure(nodes)
     weights = np.zeros((len(splits), samples.n_features), dtype=np.float32)
     weights[np.arange(len(splits)), nodes.feature[splits]] = 1.0
     bias = np.array([-round_down(threshold) for threshold in nodes.threshold[splits]], dtype=np.float32)
-    counts = target.tally(y, weight, leaf_number[fitted.apply(x)], structure.n_leaves)
+    counts = target.tally(y, weight, leaf_number[fitted.apply(x, check_input=False)], structure.n_leaves)
     like = samples.weight
     statistics, before = (torch.from_numpy(part).to(like) for part in (counts, target.tables(counts)))
     hyperplanes = (torch.from_numpy(part).to(like) for part in (weights, bias))

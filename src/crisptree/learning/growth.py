@@ -21,7 +21,14 @@ from torch import Tensor
 from crisptree.learning.cart import LeafLimits, best_thresholds, round_down
 from crisptree.learning.history import EpochCallback, StopTraining
 from crisptree.learning.loop import EpochEnd, reporting, train
-from crisptree.learning.options import LBFGS, GrowthLimits, Plan, WeightConstraints, begun, with_drawn_features
+from crisptree.learning.options import (
+    LBFGS,
+    GrowthLimits,
+    Plan,
+    WeightConstraints,
+    constrain_start,
+    with_drawn_features,
+)
 from crisptree.learning.samples import Groups, Samples, group_rows
 from crisptree.learning.sources.base import LeafGroups, SummedRows
 from crisptree.learning.stumps import (
@@ -182,7 +189,7 @@ def grow_balanced(
     structure = TreeStructure.balanced(depth)
     tables = samples.target.random_tables(structure.n_leaves, generator)
     centers = samples.mean().expand(structure.n_splits, -1)
-    splits = begun(kind.initial(centers, generator), centers, constraints, is_sparse=samples.is_sparse)
+    splits = constrain_start(kind.initial(centers, generator), centers, constraints, is_sparse=samples.is_sparse)
     return Tree(structure, splits, tables.to(samples.weight), samples.target.name)
 
 
@@ -392,12 +399,12 @@ class TrainedStumps:
     def __call__(self, groups: Groups, level: int) -> Outcome:
         return find_batched_stumps([self], [Request(groups, level)])[0]
 
-    def begun(self, groups: Groups) -> tuple[Stumps, Tensor]:
+    def begin(self, groups: Groups) -> tuple[Stumps, Tensor]:
         """Stumps from a random start, and the middle of every group's rows."""
         samples, n_nodes = self.samples, len(groups.sizes)
         n_candidates = samples.n_features if self.kind.compete_by_feature else 1
         centers = samples.group_means(groups.sampled(self.plan))
-        splits = begun(
+        splits = constrain_start(
             self.kind.candidates(centers, self.generator), centers, self.constraints, is_sparse=samples.is_sparse
         )
         splits, zeros = with_drawn_features(splits, centers, self.n_drawn, self.generator)
@@ -444,7 +451,7 @@ class TrainedStumps:
 def find_batched_stumps(finders: Sequence[TrainedStumps], requests: Sequence[Request]) -> list[Outcome]:
     """What each of some trees asks for, all of it trained in one batch; only rows and random numbers are their own."""
     plan, constraints, limits = finders[0].plan, finders[0].constraints, finders[0].limits
-    begins = [finder.begun(request.groups) for finder, request in zip(finders, requests, strict=True)]
+    begins = [finder.begin(request.groups) for finder, request in zip(finders, requests, strict=True)]
     level = max(request.level for request in requests)
     name = f"growth at level {level}"
 
@@ -503,7 +510,9 @@ class SummedStumps:
 
     def __call__(self, groups: LeafGroups, level: int) -> Outcome:
         rows, centers = self.rows, groups.centers
-        splits = begun(self.kind.candidates(centers, self.generator), centers, self.constraints, is_sparse=False)
+        splits = constrain_start(
+            self.kind.candidates(centers, self.generator), centers, self.constraints, is_sparse=False
+        )
         tables = init_stump_tables(rows.target, [state.statistics for state in groups.states], self.generator)
         tables = tables.to(rows.weight)
         if rows.sample is not None and self.constraints is None:

@@ -82,7 +82,7 @@ class StoppableCallback:
     """Keeps records, passes them on to a callback and remembers that it asked to stop, which makes it true."""
 
     def __init__(self, callback: EpochCallback | None) -> None:
-        self.callback, self.asked = callback, False
+        self.callback, self.is_stopped = callback, False
         self.history: list[EpochRecord] = []
 
     def __call__(self, record: EpochRecord) -> None:
@@ -91,11 +91,11 @@ class StoppableCallback:
             if self.callback is not None:
                 self.callback(record)
         except StopTraining:
-            self.asked = True
+            self.is_stopped = True
             raise StopTraining(record) from None
 
     def __bool__(self) -> bool:
-        return self.asked
+        return self.is_stopped
 
 
 _store: ContextVar[CheckpointStore | None] = ContextVar("crisptree_checkpoints", default=None)

@@ -24,6 +24,7 @@ from crisptree.equations.leaves import (
     working_response,
 )
 from crisptree.inference import FlatTree, route_rows
+from crisptree.inference.flat_tree import group_by_leaf
 from crisptree.learning.samples import Samples, TrainingTask
 from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.structure import TreeStructure
@@ -70,7 +71,9 @@ class Members(NamedTuple):
     @classmethod
     def of_leaves(cls, leaf: npt.NDArray[np.int64], weight: Doubles, n_leaves: int) -> list[Members]:
         """Return the members of every leaf where each row belongs to one leaf."""
-        return [cls(own, weight[own]) for own in (np.flatnonzero(leaf == number) for number in range(n_leaves))]
+        order = np.argsort(leaf, kind="stable")
+        ends = np.cumsum(np.bincount(leaf, minlength=n_leaves))[:-1]
+        return [cls(own, weight[own]) for own in np.split(order, ends)]
 
 
 class FittedModels(NamedTuple):
@@ -103,7 +106,7 @@ class LeafRows:
         return cls.of(scaled, samples.y.cpu().numpy(), samples.target)
 
     @property
-    def n_answers(self) -> int:
+    def n_outputs(self) -> int:
         """How many linear functions a leaf has: one for every class, or for every output."""
         return self.target.n_classes or self.y.shape[1]
 
@@ -141,9 +144,9 @@ class LeafRows:
         unit = float(share.sum()) / max(len(share), 1) or 1.0  # the kernel's guards are in rows
         share, scaled = share / unit, [penalty / unit for penalty in penalties]
         q, total = self.x.shape[1], self._curvature * float(share.sum())
-        sums = np.empty((len(penalties), structure.n_nodes, q, self.n_answers))
+        sums = np.empty((len(penalties), structure.n_nodes, q, self.n_outputs))
         variances = (
-            np.empty((len(penalties), structure.n_leaves, self.n_answers)) if self.target.is_regression else None
+            np.empty((len(penalties), structure.n_leaves, self.n_outputs)) if self.target.is_regression else None
         )
         native.training.fit_leaf_models(
             self.x,
@@ -173,7 +176,7 @@ class LeafRows:
             y = np.asarray(self.y, dtype=np.float64)
             moments = np.stack([(self.x[one.rows] * one.share[:, None]).T @ y[one.rows] for one in members])
             return ridge.sums(moments)
-        sums = np.zeros((structure.n_nodes, self.x.shape[1], self.n_answers)) if start is None else start
+        sums = np.zeros((structure.n_nodes, self.x.shape[1], self.n_outputs)) if start is None else start
         before, momentum = sums, 1.0
         for _ in range(steps):
             # Nesterov's step beyond the last two sums: a bound that holds everywhere is far too careful at most places.
@@ -204,7 +207,7 @@ class LeafRows:
     def _variances(self, structure: TreeStructure, members: Sequence[Members], sums: Doubles) -> Doubles:
         """Return the mean squared residual of every leaf.  (n_leaves, n_outputs)"""
         y = np.asarray(self.y, dtype=np.float64)
-        variances = np.ones((structure.n_leaves, self.n_answers))
+        variances = np.ones((structure.n_leaves, self.n_outputs))
         for leaf, (one, weights) in enumerate(zip(members, sums[structure.n_splits :], strict=True)):
             if one.share.sum() > 0:
                 residuals = (y[one.rows] - self.x[one.rows] @ weights) ** 2
@@ -304,7 +307,7 @@ def linear_score(
     members = Members.of_leaves(leaf, weight, structure.n_leaves)
     sums = rows.fit(structure, members, [penalty], steps=STEPS_TO_SCORE).sums[0, structure.n_splits :]
     held_out, leaf = LeafRows.of_samples(validation), validation.all_leaves(tree).cpu().numpy()
-    outputs = np.zeros((len(leaf), rows.n_answers))
+    outputs = np.zeros((len(leaf), rows.n_outputs))
     for number, weights in enumerate(sums):
         own = leaf == number
         outputs[own] = held_out.x[own] @ weights
@@ -379,9 +382,8 @@ def predict_routed(models: FittedModels, structure: TreeStructure, leaf: npt.NDA
     (n,), (n, n_features + 1) → (n_penalties, n, n_outputs)
     """
     outputs = np.empty((len(models.sums), len(leaf), models.sums.shape[3]))
-    for number in range(structure.n_leaves):
-        own = np.flatnonzero(leaf == number)
-        outputs[:, own] = x[own] @ models.sums[:, structure.n_splits + number]
+    for own in group_by_leaf(leaf):
+        outputs[:, own] = x[own] @ models.sums[:, structure.n_splits + leaf[own[0]]]
     return outputs
 
 
@@ -404,6 +406,6 @@ def with_models(
 
 
 def folded(sums: Doubles, scaling: Scaling) -> tuple[Doubles, Doubles]:
-    """Weights and offsets for raw rows.  (n_nodes, q, n_answers) → (n_nodes, n_answers, n_features), (…, n_answers)"""
+    """Weights and offsets for raw rows.  (n_nodes, q, n_outputs) → (n_nodes, n_outputs, n_features), (…, n_outputs)"""
     weight = sums[:, :-1].transpose(0, 2, 1) * scaling.factor
     return weight, sums[:, -1] - weight @ scaling.center

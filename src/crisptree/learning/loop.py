@@ -121,7 +121,7 @@ def train(
     orders : RowOrders, optional
         The order of the rows in every epoch, where it is not the generator's.
     on_epoch : callable, optional
-        Hears of every epoch.
+        Called at the end of every epoch.
     name : str
         The phase, for error messages.
     scorer : TreeScorer, optional

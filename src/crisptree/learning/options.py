@@ -135,13 +135,13 @@ def with_drawn_features(
     return ObliqueSplits(weight, -(weight * centers).sum(dim=1)), zeros
 
 
-def begun(
+def constrain_start(
     splits: AbstractSplits, centers: Tensor, constraints: WeightConstraints | None, *, is_sparse: bool
 ) -> AbstractSplits:
-    """Random splits as they may begin: with the signs they must have, each still through its center.
+    """Give random splits the signs that they must have, each still through its center.
 
     Where rows are sparse, a split begins without weights for features that none of its rows have: nothing would move
-    them, and rows that come later would be sent by chance.
+    them, and later rows would be routed at random.
     """
     signs = None if constraints is None else constraints.signs
     if not isinstance(splits, ObliqueSplits) or not (is_sparse or signs is not None):

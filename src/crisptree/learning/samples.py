@@ -90,7 +90,7 @@ class Groups:
         """``sizes`` as an array."""
         return self.sizes.cpu().numpy()
 
-    def taken(self, plan: Plan) -> Integers:
+    def count_taken(self, plan: Plan) -> Integers:
         """How many rows of each group an epoch goes through: all of them, or the group's share of ``rows_per_epoch``.
 
         A small group gives more than its share: a batch, and as many batches as ``min_updates`` demands of an epoch.
@@ -104,7 +104,7 @@ class Groups:
 
     def sampled(self, plan: Plan) -> Groups:
         """As many rows of each group as an epoch goes through, evenly spread."""
-        sizes, taken = self.host_sizes, self.taken(plan)
+        sizes, taken = self.host_sizes, self.count_taken(plan)
         if np.array_equal(taken, sizes):
             return self
         starts = np.repeat(np.cumsum(sizes) - sizes, taken)
@@ -115,7 +115,7 @@ class Groups:
 
     def n_batches(self, plan: Plan) -> Integers:
         """Batches of each group: as few as hold ``batch_size`` rows at most, and all of nearly one size."""
-        return -(-self.taken(plan) // plan.batch_size)
+        return -(-self.count_taken(plan) // plan.batch_size)
 
     def passes(self, plan: Plan) -> Integers:
         """How often an epoch goes through each group: once, or as often as ``min_updates`` demands."""
@@ -139,7 +139,7 @@ class Groups:
 
     def schedule(self, plan: Plan) -> Iterator[Update]:
         """The steps of every epoch."""
-        sizes = self.taken(plan)
+        sizes = self.count_taken(plan)
         starts = np.cumsum(sizes) - sizes
         for active, batch, whole in self.iter_steps(plan):
             start, size = starts[active], sizes[active]
@@ -193,7 +193,7 @@ class Orders(RowOrders):
     def __init__(self, groups: Groups, plan: Plan, generator: torch.Generator) -> None:
         super().__init__([generator])
         self.groups, self.plan, self.generator = groups, plan, generator
-        self.sizes, self.taken = groups.host_sizes, groups.taken(plan)
+        self.sizes, self.taken = groups.host_sizes, groups.count_taken(plan)
         self.takes_all = np.array_equal(self.sizes, self.taken)
         self.starts = np.cumsum(self.sizes) - self.sizes
         self.position = self.sizes.copy()  # all used up

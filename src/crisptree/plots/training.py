@@ -132,7 +132,7 @@ def plot_selection(model: Any, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.margins(x=0.15)
-    ax.set_xlabel("weights that are not zero", fontsize=8)
+    ax.set_xlabel("non-zero weights", fontsize=8)
     scoring = estimator.scoring
     metric = "accuracy on held-out rows, hard, in %" if scoring is None else f"{scoring} on held-out rows × 100"
     ax.set_ylabel(metric, fontsize=8)

@@ -45,7 +45,7 @@ class _Skeletons:
         return _Skeletons, (self.module, self.draws)
 
     @contextmanager
-    def lent(self) -> Iterator[nn.Module]:
+    def borrow(self) -> Iterator[nn.Module]:
         """Provide a copy for exclusive use, in training mode if gradients are enabled."""
         try:
             module = self.free.pop()
@@ -131,7 +131,7 @@ class ModuleSplits(AbstractSplits):
         if self.n_splits == 0:
             return x.new_zeros(len(x), 0)
         inputs = self._inputs(x)
-        with self._skeletons.lent() as module:
+        with self._skeletons.borrow() as module:
 
             def one(parameters: dict[str, Tensor]) -> Tensor:
                 return cast(Tensor, functional_call(module, parameters, (inputs,))).reshape(len(x))
@@ -148,7 +148,7 @@ class ModuleSplits(AbstractSplits):
 
     def score(self, x: Tensor, split: int) -> Tensor:
         parameters = {name: value[split] for name, value in self.parameters.items()}
-        with self._skeletons.lent() as module:
+        with self._skeletons.borrow() as module:
             return cast(Tensor, functional_call(module, parameters, (self._inputs(x),))).reshape(len(x))
 
     def weights(self) -> list[Tensor]:

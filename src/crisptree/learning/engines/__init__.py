@@ -1,14 +1,15 @@
-"""Who takes the steps of an epoch: a table, the quickest first. ``torch_steps`` is the definition and supports all.
+"""Engines that take the steps of an epoch, the quickest first; ``torch_engine`` is the definition and supports all.
 
-Each backend says what it ``supports``; ``tests/learning/test_engines.py`` runs all of them against the definition on
+Each engine says what it ``supports``; ``tests/learning/test_engines.py`` runs all of them against the definition on
 one grid of cases.
 """
 
-from crisptree.learning.engines.base import Engine, EpochResult, SampleEngine, TrainState
+from crisptree.learning.engines.base import Engine, EpochResult, PartSums, SampleEngine, TrainState
 from crisptree.learning.engines.cuda_engine import CudaEngine
 from crisptree.learning.engines.cuda_graphs import GraphedEngine
-from crisptree.learning.engines.native_engine import LbfgsEngine, NativeEngine
-from crisptree.learning.engines.torch_engine import TorchEngine
+from crisptree.learning.engines.cuda_part_sums import CudaPartSums
+from crisptree.learning.engines.native_engine import LbfgsEngine, NativeEngine, NativePartSums
+from crisptree.learning.engines.torch_engine import TorchEngine, TorchPartSums
 from crisptree.learning.options import LBFGS, Plan
 from crisptree.learning.samples import Samples
 
@@ -19,7 +20,10 @@ ENGINES: dict[str, type[SampleEngine]] = {
     "graphed": GraphedEngine,
     "torch": TorchEngine,
 }
-"""By name, in the order in which they are asked."""
+"""By name, in the order in which they are tried."""
+
+PART_SUMS: tuple[type[PartSums], ...] = (NativePartSums, CudaPartSums, TorchPartSums)
+"""Engines of a process group, the fastest first; the last one supports everything."""
 
 
 def select_engine(state: TrainState, samples: Samples, plan: Plan) -> type[SampleEngine]:
@@ -32,4 +36,4 @@ def select_engine(state: TrainState, samples: Samples, plan: Plan) -> type[Sampl
     return next(engine for engine in ENGINES.values() if engine.supports(state, samples, plan))
 
 
-__all__ = ["ENGINES", "Engine", "EpochResult", "SampleEngine", "TrainState", "select_engine"]
+__all__ = ["ENGINES", "PART_SUMS", "Engine", "EpochResult", "SampleEngine", "TrainState", "select_engine"]

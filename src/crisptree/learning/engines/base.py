@@ -328,7 +328,7 @@ class LossWeights:
     """
 
     def __init__(self, samples: Samples, groups: Groups, plan: Plan) -> None:
-        self.share = groups.host_sizes / groups.taken(plan) / groups.passes(plan)
+        self.share = groups.host_sizes / groups.count_taken(plan) / groups.passes(plan)
         self.mean_weight = samples.group_mean_weight(groups).cpu().numpy()
 
     def __call__(self, update: Update) -> tuple[Doubles, Doubles]:

@@ -120,7 +120,7 @@ class CudaWorkspace(ABC):
         self.adam = [torch.zeros_like(part) for part in (weight, weight, bias, bias)]
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
         self.moving = torch.ones_like(self.steps)
-        n_taken = int(state.groups.taken(plan).sum()) if steps is None else len(samples)
+        n_taken = int(state.groups.count_taken(plan).sum()) if steps is None else len(samples)
         self.leaves = LEAVES[type(samples.target)](state, samples)
         y = self.leaves.y
         self.rows: Tensor
@@ -470,7 +470,7 @@ def _copies_fit(state: TrainState, samples: Samples, plan: Plan) -> bool:
     # Of the whole device and of what torch holds of it, not of what is free: a fit must not depend on those before it.
     _, total = torch.cuda.mem_get_info(samples.device)
     free = total - torch.cuda.memory_allocated(samples.device)
-    values = int(state.groups.taken(plan).sum()) * samples.n_features
+    values = int(state.groups.count_taken(plan).sum()) * samples.n_features
     return values * samples.rows.dtype.itemsize < SHARE_FOR_COPIES * free
 
 

@@ -131,7 +131,7 @@ class GraphedEngine(TorchEngine):
     def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         super().__init__(state, samples, plan, fresh=fresh)
         device = samples.device
-        self.order = state.groups.rows[: int(state.groups.taken(plan).sum())].clone()
+        self.order = state.groups.rows[: int(state.groups.count_taken(plan).sum())].clone()
         self.steepness = torch.zeros((), dtype=torch.float64, device=device)
         self.adam.learning_rate = torch.zeros_like(self.steepness)
         self.leaves, self.counts = state.leaves.clone(), self._no_counts()
@@ -139,7 +139,7 @@ class GraphedEngine(TorchEngine):
         self.total_weight = torch.zeros_like(self.log_likelihood)
         self.before = None if fresh else state.splits.detached()
         schedule = list(state.groups.schedule(plan))
-        self.updates = [self.prepared(update, *self.loss_weights(update)) for update in schedule]
+        self.updates = [self.prepare(update, *self.loss_weights(update)) for update in schedule]
         self.runs = [_runs(update.active, update.lengths) for update in schedule]
         self.graphs: list[torch.cuda.CUDAGraph] | None = None
         self.n_epochs = 0

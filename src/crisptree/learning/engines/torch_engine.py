@@ -213,9 +213,9 @@ class TorchEngine(StepwiseEngine):
         return self.state.leaves.new_zeros(len(self.state.leaves), n_columns)
 
     def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
-        self._step(order, self.prepared(update, in_loss, in_counts))
+        self._step(order, self.prepare(update, in_loss, in_counts))
 
-    def prepared(self, update: Update, in_loss: Doubles, in_counts: Doubles) -> Prepared:
+    def prepare(self, update: Update, in_loss: Doubles, in_counts: Doubles) -> Prepared:
         device, like = self.samples.device, self.samples.weight
         active = None
         if len(update.active) < len(self.state.groups.sizes):
@@ -357,7 +357,7 @@ class TorchPartSums(TorchEngine):
             self.log_likelihood, self.total_weight = self.part_likelihoods[number].unbind()
             some = Update(group[here], update.begin[here], update.end[here])
             self.adam.zero_grad()
-            reached, _ = self._collected(self.order, self.prepared(some, in_loss[here], in_counts[here]))
+            reached, _ = self._collected(self.order, self.prepare(some, in_loss[here], in_counts[here]))
             splits = None if self.state.is_whole_tree else torch.from_numpy(some.active).to(self.sums.device)
             weight, bias = (value.grad for value in (self.adam.parameters[name] for name in ("weight", "bias")))
             assert weight is not None

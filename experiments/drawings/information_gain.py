@@ -1,10 +1,7 @@
-"""
-From likelihood to information gain
-===================================
+"""Section 3.6 of the paper, from likelihood to information gain: ``python docs/pictures.py information_gain``.
 
-Section 3.6 of the paper: where the splits are steep, the log-likelihood of a tree is minus the weighted
-entropy of its leaves, and that of a stump is the information gain. Where they are not, the likelihood
-also sees how classes overlap at the boundary.
+Where the splits are steep, the log-likelihood of a tree is minus the weighted entropy of its leaves, and that of a
+stump is the information gain. Where they are not, the likelihood also depends on how classes overlap at the boundary.
 """
 
 import matplotlib.pyplot as plt
@@ -41,7 +38,6 @@ def leaf_entropy(scores, structure, y):
     return float(counts.sum(axis=1) @ entropy(counts) / counts.sum())
 
 
-# %%
 # One feature with two classes that overlap, and every threshold t: f(x) = x − t. The dashed line is the information
 # gain, the others are how much the best log-likelihood of the stump exceeds that of no split at all.
 rng = np.random.default_rng(0)
@@ -59,7 +55,6 @@ left.plot(thresholds, gains, "--", color="black", linewidth=1.2, label="informat
 left.set(xlabel="threshold of the split", ylabel="gain [nats per row]", title="a stump")
 left.legend(fontsize=8, frameon=False)
 
-# %%
 # The same for a whole tree: depth 4 on the digits. Both sides of the paper's last equation over γ.
 digits = load_digits()
 rows, labels = digits.X_train, torch.from_numpy(digits.y_train)
@@ -70,7 +65,6 @@ with torch.no_grad():
 steepness = np.geomspace(0.3, 3000, 20)
 likelihoods = [best_log_likelihood(scores, soft.structure, labels, float(gamma)) for gamma in steepness]
 limit = -leaf_entropy(scores, soft.structure, labels)
-print(f"γ = {steepness[-1]:g}: {likelihoods[-1]:.4f} nats per row; minus the leaves' entropy: {limit:.4f}")
 right.semilogx(steepness, likelihoods, color="#440154", marker=".", label="log-likelihood, best leaf tables")
 right.axhline(limit, color="black", linestyle="--", linewidth=1.2, label="minus the weighted entropy of the leaves")
 right.set(xlabel="steepness γ", ylabel="nats per row", title="a tree of depth 4 on the digits")

@@ -1,10 +1,7 @@
-"""
-A tree in the plane
-===================
+"""Figure 1 of the paper, from the numbers in its LaTeX source: ``python docs/pictures.py figure_1``.
 
-Figure 1 of the paper, from the numbers in its LaTeX source: four hyperplanes cut the plane into five
-leaves. While a tree is trained its splits are probabilistic, and p(red | x) is a smooth surface; the
-tree that predicts takes one path.
+Four hyperplanes cut the plane into five leaves. While a tree is trained its splits are probabilistic, and p(red | x) is
+a smooth surface; the tree that predicts takes one path.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +16,6 @@ from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
 
-# %%
 # The hyperplanes, f(x) = w · x + b with x right of a split where f(x) > 0, and the leaves' p(red). Negative numbers in
 # the structure are leaves: ~0 is A, ~1 is B.
 weight = torch.tensor([[1.0, -0.8], [0.05, 0.65], [0.38, 0.6], [1.0, 0.0]])
@@ -28,7 +24,6 @@ structure = TreeStructure(left=[1, ~0, ~3, ~1], right=[2, 3, ~4, ~2])
 red = torch.tensor([1 / 3, 0.0, 2 / 3, 0.0, 1.0])
 tree = Tree(structure, ObliqueSplits.from_hyperplanes(weight, bias), torch.stack([1 - red, red], dim=1))
 
-# %%
 # The points of the figure. Their classes, counted in the leaves, are the tables above: one of three in A is red, two of
 # three in C.
 BLUE = [[0.15, 0.50], [0.25, 0.25], [0.05, 0.90], [0.25, 0.72], [0.37, 0.65], [0.30, 0.15], [0.65, 0.18]]
@@ -42,7 +37,6 @@ model.classes_, model.n_features_in_ = np.array(["blue", "red"]), 2
 assert np.allclose(model.tree_.leaves[:, 1], red)
 
 
-# %%
 # (a) the tessellation with the normals β of the splits, which point to where a row goes right, (b) the surface of
 # equation 2 with γ = 45, (c) the diagram. Splits are numbered from 1 as in the paper.
 figure = plt.figure(figsize=(13.5, 4.4), layout="constrained")
