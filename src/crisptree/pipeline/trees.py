@@ -41,8 +41,7 @@ from crisptree.selection.parameters import (
     retain_selected,
 )
 from crisptree.selection.search import Resolution, resolve
-from crisptree.targets import Target
-from crisptree.targets.base import TargetEncoding, hold_out
+from crisptree.targets.base import Target, TargetEncoding, hold_out
 from crisptree.threads import ROWS_AT_ONCE, one_thread, row_blocks
 from crisptree.tree import Tree
 
