@@ -46,6 +46,13 @@ class Dataset:
         What the numbers mean.
     image_shape : tuple of int, or None
         Height and width of an image; None where rows are not images.
+
+    Examples
+    --------
+    >>> from crisptree.datasets import load_digits
+    >>> digits = load_digits()
+    >>> digits.X_train.shape, digits.image_shape, digits.class_names[:3]
+    ((1149, 64), (8, 8), ('0', '1', '2'))
     """
 
     X_train: npt.NDArray[Any]
