@@ -35,7 +35,7 @@ FEATURES = {
     "linear": 'leaf_model="linear"',
     "leaf": "leaf numbers",
 }
-"""What a model may need of a format, and its name in messages."""
+"""Features that a model may need of a format, and their names in messages."""
 
 UNIT_ROUNDOFF = 2.0**-24
 """Largest relative error of one rounding to single precision."""

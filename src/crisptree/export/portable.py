@@ -294,7 +294,7 @@ class Portable:
 
     @property
     def uses(self) -> frozenset[str]:
-        """What a format must support for this model: keys of ``formats.FEATURES``."""
+        """Features that a format must support for this model: keys of ``formats.FEATURES``."""
         needs = {
             self.split: True,
             "missing": any(column.missing or column.fill is not None for column in self.inputs),

@@ -52,7 +52,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 class ModelFileError(ValueError):
-    """A file that is not a complete and valid model; the message says what is wrong with it.
+    """A file that is not a complete and valid model; the message has the reason.
 
     Examples
     --------
