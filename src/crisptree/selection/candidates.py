@@ -162,7 +162,10 @@ LINEAR_LEAF_DEPTHS = (0, 1, 2, 3, 4, 6, 8)
 MAX_DEPTH_OF_LINEAR_LEAVES = {"oblique": 4, "axis": 8, BRANCH_LINEAR: 8}
 """Depth to which trees with linear leaves grow, by their splits and models."""
 
-RESTRICTIONS_OF_LINEAR_LEAVES = ("ccp_alpha", "sign_cst", "max_features_per_split", "interaction_cst")
+CONSTRAINTS_OF_SPLITS = ("sign_cst", "max_features_per_split", "interaction_cst")
+"""Parameters that CART's search does not know."""
+
+RESTRICTIONS_OF_LINEAR_LEAVES = ("ccp_alpha", *CONSTRAINTS_OF_SPLITS)
 """Parameters under which linear leaves are not tried."""
 
 MAX_VALUES_OF_LINEAR_LEAVES = 512
@@ -299,14 +302,14 @@ def limit_leaf_sizes(search: CandidateSearch, sizes: Sequence[int]) -> list[dict
 
 def try_cart(search: CandidateSearch) -> Candidates:
     """CART's thresholds of several leaf sizes at every depth, and with Adam the best of moderate depth finetuned."""
-    if not search.is_free("split") or search.has_linear_leaves:
+    if not search.seeks_thresholds or search.has_linear_leaves:
         return
     n_before = len(search.trials)
     depth = {} if search.max_depth is not None and not search.has_free_depth else {"max_depth": None}
     for limit in limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF):
         yield CART_SPLITS | {"finetune_epochs": 0} | depth | limit
     found = [trial for trial in search.trials[n_before:] if (trial.values["max_depth"] or 99) <= FINETUNED_CART_DEPTH]
-    if found and search.parameters["finetune_epochs"] and not search.uses_lbfgs:
+    if found and search.is_free("split") and search.parameters["finetune_epochs"] and not search.uses_lbfgs:
         yield {name: value for name, value in find_best(found).values.items() if name != "finetune_epochs"}
 
 
@@ -326,16 +329,17 @@ def try_linear_leaves(search: CandidateSearch) -> Candidates:
     if given == "linear" or (is_offered and n_values <= MAX_VALUES_OF_LINEAR_LEAVES):
         model = {"leaf_model": "linear"}
         oblique = {"split": "oblique", "l1": 0.0, "l2": 0.0, "input_noise": START_NOISE}
-        yield oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"] if given == "linear" else 0)
-        if search.is_free("split") and search.problem.training.X.shape[1] <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
+        has_splits = given == "linear" and not search.is_axis_aligned
+        yield oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"] if has_splits else 0)
+        if search.seeks_thresholds and search.problem.training.X.shape[1] <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
             for size in limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF[-1:]):
                 yield CART_SPLITS | model | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES["axis"])
-    if search.is_free("split") and (given == BRANCH_LINEAR or is_offered):
+    if search.seeks_thresholds and (given == BRANCH_LINEAR or is_offered):
         for size in limit_leaf_sizes(search, MIN_SAMPLES_OF_BRANCH_LINEAR_LEAVES):
             yield CART_SPLITS | {"leaf_model": BRANCH_LINEAR} | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES[BRANCH_LINEAR])
     if given in LINEAR_LEAVES and search.parameters["finetune_epochs"] and len(search.trials) > n_before:
         best = find_best(search.trials[n_before:]).values
-        if best["max_depth"]:
+        if best["max_depth"] and not search.is_axis_aligned:
             yield {name: value for name, value in best.items() if name != "finetune_epochs"}
 
 
@@ -455,6 +459,9 @@ def try_sharp_hyperplanes(search: CandidateSearch) -> Candidates:
 
 TREE_ROUNDS: tuple[Round, ...] = (try_cart, try_linear_leaves, try_hyperplanes)
 """Trees on small tables, which L-BFGS trains."""
+
+THRESHOLD_ROUNDS: tuple[Round, ...] = (try_cart, try_linear_leaves)
+"""Trees whose splits are to be thresholds: found by exact search, which takes a hundredth of the time of gradients."""
 
 LARGE_TREE_ROUNDS: tuple[Round, ...] = (
     try_noise_levels,

@@ -89,7 +89,7 @@ def resolve_depth(parameters: Mapping[str, Any], target: str) -> dict[str, Any]:
 def retain_selected(selected: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the selected values that still hold when a tree is grown further: not its depth, nor what is set now."""
     names = {name for name in selected if is_auto(parameters, name)}
-    if is_auto(parameters, "split") or is_auto(parameters, "leaf_model"):
+    if is_auto(parameters, "split") or is_auto(parameters, "leaf_model") or parameters["split"] == "axis":
         names |= {"finetune_epochs", "min_samples_leaf"}
     return {name: value for name, value in selected.items() if name in names}
 
@@ -114,7 +114,9 @@ def apply_selected(
             values[name] = value
     if "finetune_epochs" in selected:
         values["finetune_epochs"] = selected["finetune_epochs"]
-    if parameters["split"] == "auto" and values["split"] == "axis" and values["max_depth"] != 0:
+    # Candidates of thresholds are grown by CART and not finetuned; without candidates, split="axis" is trained jointly.
+    is_cart = parameters["split"] == "auto" or "finetune_epochs" in selected
+    if is_cart and values["split"] == "axis" and values["max_depth"] != 0:
         values["grow"] = "cart"
         if isinstance(values["min_samples_leaf"], Integral):
             values["min_samples_leaf"] = max(values["min_samples_leaf"], selected.get("min_samples_leaf", 1))

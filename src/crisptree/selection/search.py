@@ -21,7 +21,16 @@ from crisptree.data.rows import learn_scaling
 from crisptree.inference.flat_tree import has_linear_leaves
 from crisptree.learning.options import ADAM, LBFGS, Plan, Spec
 from crisptree.learning.samples import TrainingTask
-from crisptree.selection.candidates import FIRST_DEPTH, IMAGE_ROUNDS, LARGE_TREE_ROUNDS, Round, Trial, find_best
+from crisptree.selection.candidates import (
+    CONSTRAINTS_OF_SPLITS,
+    FIRST_DEPTH,
+    IMAGE_ROUNDS,
+    LARGE_TREE_ROUNDS,
+    THRESHOLD_ROUNDS,
+    Round,
+    Trial,
+    find_best,
+)
 from crisptree.selection.evaluators import Evaluator
 from crisptree.selection.folds import MAX_ROWS_OF_SMALL_TABLES, MIN_ROWS, Fold, make_folds, replace_scaling
 from crisptree.selection.parameters import (
@@ -216,8 +225,22 @@ class CandidateSearch:
         """The rounds of candidates for this kind of rows."""
         if self.image_shape is not None:
             return IMAGE_ROUNDS
+        if self.is_axis_aligned:
+            return THRESHOLD_ROUNDS
         is_large = not self.evaluator.is_ensemble and not self.uses_lbfgs
         return LARGE_TREE_ROUNDS if is_large else self.evaluator.rounds
+
+    @property
+    def is_axis_aligned(self) -> bool:
+        """True for a single tree of thresholds that CART's search can find."""
+        is_constrained = any(self.parameters.get(name) is not None for name in CONSTRAINTS_OF_SPLITS)
+        is_plain = not (self.is_sparse or self.evaluator.is_ensemble or is_constrained)
+        return is_plain and self.image_shape is None and self.parameters["split"] == "axis"
+
+    @property
+    def seeks_thresholds(self) -> bool:
+        """True if CART's thresholds are candidates."""
+        return self.is_free("split") or self.is_axis_aligned
 
     @cached_property
     def uses_lbfgs(self) -> bool:
