@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Self
 
@@ -92,6 +93,11 @@ def make_tree(task: str, seed: int, n_jobs: int, **parameters: Any) -> Any:
     return estimator(random_state=seed, n_jobs=n_jobs, training=TrainingOptions(device="cpu"), **parameters)
 
 
+def make_effort(task: str, seed: int, n_jobs: int, effort: str) -> Any:
+    tree = make_tree(task, seed, n_jobs)
+    return tree.set_params(training__effort=effort)
+
+
 def make_simplest(task: str, seed: int, n_jobs: int) -> Any:
     return SimplestTree(make_tree(task, seed, n_jobs))
 
@@ -159,6 +165,8 @@ def make_ebm(task: str, seed: int, n_jobs: int) -> Any:
 MODELS = {
     "tree": Model("crisp tree", make_tree),
     "simplest": Model(f"simplest crisp tree within {POINTS:g}", make_simplest, is_default=False),
+    "fast": Model("crisp tree, effort fast", partial(make_effort, effort="fast"), is_default=False),
+    "thorough": Model("crisp tree, effort thorough", partial(make_effort, effort="thorough"), is_default=False),
     "forest": Model("crisp forest, 25 trees", make_forest),
     "cart": Model("CART, tuned", make_cart),
     "linear": Model("linear, tuned", make_linear),

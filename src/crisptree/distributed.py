@@ -46,7 +46,14 @@ def single_process() -> Iterator[None]:
 
 
 def is_distributed() -> bool:
-    """Return True in an initialised process group, outside ``single_process``."""
+    """Return True in an initialised process group, outside ``single_process``.
+
+    Examples
+    --------
+    >>> from crisptree.distributed import is_distributed
+    >>> is_distributed()
+    False
+    """
     torch_distributed = sys.modules.get("torch.distributed")
     if torch_distributed is None or _single_process.get():
         return False

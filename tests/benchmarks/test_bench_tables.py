@@ -217,3 +217,9 @@ def test_single_fits_are_shown_with_their_ratios(page_of):
     page = page_of([], records)
     assert "| 500 × 10, classification | 2 s | 0.5 | 4 | — |" in page
     assert "| plain, classification | 0.01 s | — | — | — |" in page
+
+
+def test_a_page_is_named_by_its_tables(tmp_path):
+    for name, words in (("small-tables", "development tables"), ("other-tables", "bundled_tables build/bundled")):
+        page = render_page(FITS, [], TITLES, tmp_path / f"{name}.md", tmp_path / "ranks.png")
+        assert words in page

@@ -54,7 +54,7 @@ def test_every_kind_of_column_becomes_the_features_that_the_manual_says(tmp_path
     assert notes == [
         "left out, constant: 'constant'.",
         "left out, without any value: 'nothing'.",
-        "missing values in 'n', 'c': each gets one more feature that tells where.",
+        "missing values in 'n', 'c': each gets an indicator feature.",
     ]
 
 

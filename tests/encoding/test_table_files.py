@@ -73,6 +73,9 @@ def test_npz_takes_the_only_matrix_under_any_name(tmp_path):
     np.savez(tmp_path / "u.npz", a=np.ones((3, 2)), b=np.ones((3, 2)))
     with pytest.raises(TableError, match=r"an array X of numbers, a row per sample; it holds 'a', 'b'"):
         open_table(tmp_path / "u.npz")
+    np.savez(tmp_path / "w.npz", X=np.ones((3, 0)))
+    with pytest.raises(TableError, match=r"an array X with columns; that of \(3, 0\) has none"):
+        open_table(tmp_path / "w.npz")
     np.savez(tmp_path / "v.npz", X=np.array([[1], [{}]], dtype=object))
     with pytest.raises(TableError, match="Object arrays cannot be loaded"):
         open_table(tmp_path / "v.npz")

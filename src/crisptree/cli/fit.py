@@ -149,7 +149,7 @@ def describe_untuned(model: Any, n_rows: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class FitRun:
-    """What the fit and the refit of one command share."""
+    """State that the fit and the refit of one command share."""
 
     rows: LabelledTable
     cache: DiskCache | None

@@ -215,10 +215,10 @@ HELP = {
     "n_jobs": JOBS_HELP,
     "class_weight": "balanced, or CLASS=WEIGHT, which may be repeated.",
 }
-"""Where a command differs from Python."""
+"""Defaults of commands that differ from those in Python."""
 
 METAVARS = {"image_shape": "HxW[xC]", "scales": "N[,N...]"}
-"""How to write values that are more than a word."""
+"""Syntax of values that are more than a word."""
 
 OVERRIDES: dict[str, dict[str, Any]] = {
     # Runs of a command are reproducible unless the user asks for another seed.
@@ -229,7 +229,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "class_weight": {"rule": None},
     "ignore_label": {"rule": Rule(is_whole, "a whole number, as the pixels of a label image are")},
 }
-"""Where a command accepts less than the Python interface."""
+"""Values that a command does not accept, unlike the Python interface."""
 
 UNSET: tuple[Any, ...] = (None, False, [])
 

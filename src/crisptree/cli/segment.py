@@ -31,7 +31,7 @@ Images = Annotated[
 ]
 
 MAX_CLASSES_WITHOUT_NOTE = 64
-"""With more different labels the task may be a regression, and a note says so."""
+"""With more different labels the task may be a regression, which a note reports."""
 
 
 @app.command("fit")

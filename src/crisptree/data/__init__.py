@@ -1,1 +1,1 @@
-"""Where rows come from: arrays, sparse rows and windows of images, and how they are scaled."""
+"""Sources of rows: arrays, sparse rows and windows of images, and their scaling."""

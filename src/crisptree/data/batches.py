@@ -30,7 +30,14 @@ ROWS_AT_ONCE = 65_536
 
 
 class StreamError(ValueError):
-    """Batches that are no rows, that differ from each other, or that cannot be read; the message says which."""
+    """Batches that are no rows, that differ from each other, or that cannot be read; the message says which.
+
+    Examples
+    --------
+    >>> from crisptree import Batches, StreamError
+    >>> issubclass(StreamError, Exception)
+    True
+    """
 
 
 class Batch(NamedTuple):

@@ -20,7 +20,17 @@ VARIABLE = "CRISPTREE_DATA"
 
 
 class DataNotFoundError(FileNotFoundError):
-    """A data set is in none of the folders where it is searched for."""
+    """A data set is in none of the folders where it is searched for.
+
+    Examples
+    --------
+    >>> from crisptree.datasets import DataNotFoundError, load_mnist
+    >>> try:
+    ...     load_mnist("/no/such/folder")
+    ... except DataNotFoundError:
+    ...     print("mnist is not there")
+    mnist is not there
+    """
 
 
 class DataFormatError(ValueError):

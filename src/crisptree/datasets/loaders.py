@@ -46,6 +46,13 @@ class Dataset:
         What the numbers mean.
     image_shape : tuple of int, or None
         Height and width of an image; None where rows are not images.
+
+    Examples
+    --------
+    >>> from crisptree.datasets import load_digits
+    >>> digits = load_digits()
+    >>> digits.X_train.shape, digits.image_shape, digits.class_names[:3]
+    ((1149, 64), (8, 8), ('0', '1', '2'))
     """
 
     X_train: npt.NDArray[Any]
@@ -206,10 +213,10 @@ MNIST_READERS: dict[str, Callable[[tuple[Path, ...]], list[npt.NDArray[Any]]]] =
 
 
 CELL_STATES = ("b", "o", "x")
-"""What a cell holds: nothing (blank), a piece of the second player, a piece of the first."""
+"""Values of a cell: nothing (blank), a piece of the second player, a piece of the first."""
 
 CONNECT4_CLASSES = ("draw", "loss", "win")
-"""How the game ends for the first player."""
+"""Outcome of the game for the first player."""
 
 N_CELLS = 42
 """Seven columns of six cells: a1 to a6, b1 to b6, …, g1 to g6."""

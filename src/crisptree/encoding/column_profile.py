@@ -361,7 +361,7 @@ class TableProfile:
             if names := [name for name, reason in left_out.items() if reason == why]:
                 notes.append(f"left out, {wording}: {listed(names)}.")
         if incomplete := [column.name for column in columns if column.missing]:
-            notes.append(f"missing values in {listed(incomplete)}: each gets one more feature that tells where.")
+            notes.append(f"missing values in {listed(incomplete)}: each gets an indicator feature.")
         return replace(preprocessing, notes=tuple(notes)), notes
 
 

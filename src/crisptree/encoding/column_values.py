@@ -21,7 +21,7 @@ MAX_COLUMNS_SHOWN = 20
 
 
 class TableError(ValueError):
-    """A table, or a value in it, that cannot be used; the message says what to do."""
+    """A table, or a value in it, that cannot be used; the message has the remedy."""
 
 
 class RefusedColumns(TableError):

@@ -22,7 +22,7 @@ LOADERS = ("toPandas", "collect", "compute", "to_table", "to_arrow_table", "to_p
 
 
 class TableLike(Protocol):
-    """What profiling and encoding need of a table, in memory or in a file; see ``table_files.TableFile``."""
+    """Interface of a table, in memory or in a file, for profiling and encoding; see ``table_files.TableFile``."""
 
     matrix: int
     n_read: int

@@ -372,6 +372,8 @@ class NpzFile(MatrixFile):
     def __init__(self, path: Path) -> None:
         self.arrays = read_npz(path)
         X = _find_matrix(self.arrays, path)
+        if not math.prod(X.shape[1:]):
+            raise TableError(f"{path} must hold an array X with columns; that of {X.shape} has none.")
         check_columns(math.prod(X.shape[1:]))
         self.image_shape = X.shape[1:] if X.ndim > 2 else None
         single = {

@@ -216,7 +216,18 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
         return self.classes_[self.tree_.labels(leaf)]
 
     def predict_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
-        """Predict the class frequencies of every row's leaf.  (n, n_features) → (n, n_classes)"""
+        """Predict the class frequencies of every row's leaf.  (n, n_features) → (n, n_classes)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 1.0, "random_state": 0}
+        >>> model = CrispTreeClassifier(**fixed, max_depth=2).fit(X, y)
+        >>> model.predict_proba(X[:1]).shape
+        (1, 3)
+        """
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self._values(X)
         leaf = self.leaf_indices(X)

@@ -35,7 +35,7 @@ FEATURES = {
     "linear": 'leaf_model="linear"',
     "leaf": "leaf numbers",
 }
-"""What a model may need of a format, and its name in messages."""
+"""Features that a model may need of a format, and their names in messages."""
 
 UNIT_ROUNDOFF = 2.0**-24
 """Largest relative error of one rounding to single precision."""
@@ -108,6 +108,17 @@ class Agreement:
     overflows : int
         Rows that single precision cannot hold: a score on their path may overflow, and another order or precision of
         the sum then reaches another leaf; or the predicted value is beyond the export's output, which is infinite.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier, export
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 1.0, "random_state": 0}
+    >>> model = CrispTreeClassifier(**fixed, max_depth=2, leaf_model="constant").fit(X, y)
+    >>> agreement = export.check(model, X, "json")
+    >>> agreement.equal_leaves, agreement.unexplained
+    (150, 0)
     """
 
     target: str

@@ -23,7 +23,21 @@ Integers = npt.NDArray[np.int64]
 
 
 class ExportError(ValueError):
-    """Raised where a model cannot be exported to a format, with the reason and what to do."""
+    """Raised where a model cannot be exported to a format, with the reason and what to do.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier, export
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 1.0, "random_state": 0}
+    >>> model = CrispTreeClassifier(**fixed, max_depth=2).fit(X, y)
+    >>> try:
+    ...     export.sklearn_tree(model)
+    ... except export.ExportError:
+    ...     print("scikit-learn has no oblique splits")
+    scikit-learn has no oblique splits
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +294,7 @@ class Portable:
 
     @property
     def uses(self) -> frozenset[str]:
-        """What a format must support for this model: keys of ``formats.FEATURES``."""
+        """Features that a format must support for this model: keys of ``formats.FEATURES``."""
         needs = {
             self.split: True,
             "missing": any(column.missing or column.fill is not None for column in self.inputs),

@@ -106,7 +106,7 @@ class CrispTree(NodeArrays, ABC):
     @property
     @abstractmethod
     def n_features(self) -> int:
-        """How many features a row must have."""
+        """Number of features of a row."""
 
     @abstractmethod
     def scores(self, X: Singles, split: int) -> Singles:

@@ -37,12 +37,12 @@ MAX_BACKGROUND = 100
 """Rows of the background; of a larger one so many are drawn."""
 
 ROWS_AT_ONCE = 2**16
-"""Rows that are predicted at once."""
+"""Maximum number of rows predicted in one call."""
 
 
 @dataclass(frozen=True, eq=False)
 class Attributions(Printable):
-    """What each column adds to the predictions of some rows; ``print`` shows the first row.
+    """Contribution of each column to the predictions of some rows; ``print`` shows the first row.
 
     Parameters
     ----------

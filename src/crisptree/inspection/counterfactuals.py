@@ -50,6 +50,17 @@ class Counterfactual(Printable):
     proven : bool
         True if no row was nearer before changes were rounded. False where the search over integers and categories
         reached its limit and returned the first feasible row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier, explain
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 1.0, "random_state": 0}
+    >>> model = CrispTreeClassifier(**fixed, max_depth=2).fit(X, y)
+    >>> change = explain.find_counterfactual(model, X[0], to=1)
+    >>> int(change.predicted), [name for name, before, after in change.columns] != []
+    (1, True)
     """
 
     x: Singles

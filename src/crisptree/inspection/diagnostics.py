@@ -41,6 +41,17 @@ class MarginReport(Printable):
         Number of rows that visit each split.
     smallest : ndarray of shape (n_samples,)
         Smallest |margin| on the path of every row; infinite in a tree of one leaf.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier, explain
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 1.0, "random_state": 0}
+    >>> model = CrispTreeClassifier(**fixed, max_depth=2).fit(X, y)
+    >>> report = explain.margin_report(model, X)
+    >>> report.overall.shape == (len(report.limits),)
+    True
     """
 
     limits: tuple[float, ...]
@@ -112,6 +123,17 @@ class ErrorAttribution(Printable):
         Indices of the misclassified rows.
     split : ndarray of shape (n_errors,)
         The responsible split, −1 where there is none.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier, explain
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 1.0, "random_state": 0}
+    >>> model = CrispTreeClassifier(**fixed, max_depth=2).fit(X, y)
+    >>> attribution = explain.attribute_errors(model, X, y)
+    >>> bool(len(attribution.rows) == (model.predict(X) != y).sum())
+    True
     """
 
     rows: Integers

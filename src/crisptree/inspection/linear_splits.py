@@ -167,6 +167,16 @@ def sparsity(model: Any) -> float:
     ----------
     model : CrispTreeClassifier, Pipeline or FlatTree
         A fitted estimator with linear splits, a fitted Pipeline that ends in one, or its tree.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier, explain
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 1.0, "random_state": 0}
+    >>> model = CrispTreeClassifier(**fixed, max_depth=2).fit(X, y)
+    >>> explain.sparsity(model)
+    0.0
     """
     weight = _linear_tree(model, "explain.sparsity").weight
     return float(np.mean(weight == 0)) if weight.size else 0.0

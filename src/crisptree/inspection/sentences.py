@@ -1,4 +1,4 @@
-"""Splits and leaves in words: conditions on one column, weighted sums, and one sentence for every leaf.
+"""Splits and leaves as text: conditions on one column, weighted sums, and one sentence for every leaf.
 
 The condition of a split is about a column of the table wherever it can be: a range of numbers ("months ≤ 6"), levels of
 a category ("plan in {basic, pro}") or, for a weighted sum of several columns, the comparison with its threshold. The

@@ -39,18 +39,18 @@ ROWS_PER_SPLIT = 4
 """Large trees with more rows to a split part them by what they are, soon become steep, and are trained at once."""
 
 COARSER = 50.0
-"""What ``mass_threshold`` is multiplied by once the first upper levels are finetuned."""
+"""Factor of ``mass_threshold`` after the first upper levels are finetuned."""
 
 
 class FinetuningStage(NamedTuple):
-    """How many levels are finetuned, and how."""
+    """Levels that are finetuned, and their options."""
 
     levels: int
     plan: Plan
 
 
 def stages(plan: Plan, structure: TreeStructure, n_rows: int) -> list[FinetuningStage]:
-    """What is finetuned one after the other, the whole tree last.
+    """Return the stages of finetuning, the whole tree last.
 
     A tree that is not large, or that has parted its rows without splitting nearly all of them, has no other stage.
 
@@ -203,7 +203,7 @@ def finetune(
     row_weight: float = 1.0,
     prior_counts: Tensor | None = None,
 ) -> TrainedTree:
-    """Train the whole tree from where it stands; of a large one the upper levels first, if the plan says so.
+    """Train the whole tree from where it stands; of a large one the upper levels first, if the plan requires it.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ class BestTree:
 
     @property
     def is_done(self) -> bool:
-        """Whether the score has not risen for as many epochs as the patience says."""
+        """True if the score has not improved for ``patience`` epochs."""
         return self.patience is not None and self.n_epochs - self.best_epoch >= self.patience
 
     def recorded(self, records: Sequence[EpochRecord]) -> TrainedTree:

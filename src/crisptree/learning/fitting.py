@@ -62,7 +62,7 @@ Rows = Samples | SummedRows
 
 
 class Fitted(NamedTuple):
-    """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft.
+    """Result of a training: the greedy tree, the finetuned one, and the latter as a probabilistic tree.
 
     ``best_iteration`` is the number of the finetuning epoch that early stopping has kept; see ``get_iteration``.
     """
@@ -218,7 +218,7 @@ def add_leaf_statistics(tree: CrispTree, spec: Spec, task: TrainingTask) -> tupl
 
 
 class TrainingContext(NamedTuple):
-    """What the phases of a training share."""
+    """State that the phases of a training share."""
 
     spec: Spec
     source: Rows
@@ -244,7 +244,7 @@ class TrainingContext(NamedTuple):
 
     @property
     def holds_zeros(self) -> bool:
-        """Whether growth has chosen the weights that each split may have."""
+        """True if growth has selected the non-zero weights of each split."""
         if self.spec.grow == "balanced":
             return False
         draws = self.spec.n_drawn is not None and self.spec.split == "oblique" and self.spec.grow == "greedy"
@@ -404,7 +404,7 @@ def update_tree(
 
 
 PAIRS_AT_ONCE = 2**24
-"""So many pairs of a tree and one of its rows train at once, at about forty bytes each; further trees wait."""
+"""Maximum number of (tree, row) pairs in training at once, at about forty bytes each; further trees wait."""
 
 
 class Bag(NamedTuple):
@@ -414,7 +414,7 @@ class Bag(NamedTuple):
     seed: int
 
     def weight(self, rows: RowSet) -> npt.NDArray[np.float64]:
-        """What the rows weigh for the tree.  (n,)"""
+        """Weights of the rows for the tree.  (n,)"""
         return rows.weight * self.times
 
 

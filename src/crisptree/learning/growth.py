@@ -61,7 +61,7 @@ def min_leaf_weight(limits: GrowthLimits, samples: Samples) -> float:
 
 
 class Request(NamedTuple):
-    """What growth asks for: a split for every group of rows, whose leaves are at most ``level`` − 1 below the root."""
+    """Request of growth: a split for every group of rows, whose leaves are at depth ``level`` − 1 at most."""
 
     groups: Any
     level: int
@@ -83,7 +83,7 @@ class Finder(Protocol):
 
 
 class Routing(ABC):
-    """Where the rows are while a tree grows."""
+    """Leaf of every row while a tree grows."""
 
     retries_later = False
     total_weight: float
@@ -419,7 +419,7 @@ class TrainedStumps:
 
     @property
     def searches_start(self) -> bool:
-        """Whether stumps begin at the best of some hyperplanes: those of regressions whose weights are free."""
+        """True if stumps start at the best of some hyperplanes: in regression with unconstrained weights."""
         free = self.signs is None and self.n_drawn is None and not self.kind.compete_by_feature
         return free and self.samples.target.is_regression and not self.samples.is_sparse
 
@@ -429,7 +429,7 @@ class TrainedStumps:
         return Stumps(splits, stumps.leaves, stumps.groups, zeros=zeros, signs=self.signs)
 
     def outcome(self, stumps: Stumps) -> Outcome:
-        """What trained stumps do to the rows."""
+        """Return the partition of the rows by trained stumps."""
         least = min_leaf_weight(self.limits, self.samples)
         return stumps.outcome(self.samples, self.limits.min_samples_leaf, least)
 
@@ -449,7 +449,7 @@ class TrainedStumps:
 
 
 def find_batched_stumps(finders: Sequence[TrainedStumps], requests: Sequence[Request]) -> list[Outcome]:
-    """What each of some trees asks for, all of it trained in one batch; only rows and random numbers are their own."""
+    """Train the requests of several trees in one batch; rows and random numbers are separate."""
     plan, constraints, limits = finders[0].plan, finders[0].constraints, finders[0].limits
     begins = [finder.begin(request.groups) for finder, request in zip(finders, requests, strict=True)]
     level = max(request.level for request in requests)

@@ -107,7 +107,7 @@ class LeafRows:
 
     @property
     def n_outputs(self) -> int:
-        """How many linear functions a leaf has: one for every class, or for every output."""
+        """Number of linear functions of a leaf: one per class, or per output."""
         return self.target.n_classes or self.y.shape[1]
 
     def fit(
@@ -283,7 +283,7 @@ class LeafModels:
 
 
 def compute_residuals(samples: Samples, row_weight: float = 1.0) -> Samples:
-    """Numbers without what one linear model of all rows says of them, scaled anew; classes as they are.
+    """Residuals of one linear model of all rows, rescaled, for regression; classes unchanged.
 
     A tree of linear leaves need not part rows along a trend that a linear model follows.
     """
@@ -318,7 +318,7 @@ def linear_score(
 
 
 def can_train(structure: TreeStructure, samples: Samples) -> bool:
-    """Whether the responsibilities of all leaves for all rows fit into memory."""
+    """True if the responsibilities of all leaves for all rows fit into memory."""
     return structure.n_leaves * len(samples) <= MOST_SHARES
 
 

@@ -30,7 +30,7 @@ from crisptree.targets import Target
 
 @dataclass(frozen=True)
 class Algorithm:
-    """Where the responsibilities and the leaf tables of an epoch come from.
+    """Sources of the responsibilities and leaf tables of an epoch.
 
     All algorithms take the same step on the splits, one weighted logistic regression per split. With
     responsibilities from the parameters at the start of the epoch it is EM's M-step; with responsibilities from
@@ -49,7 +49,7 @@ ALGORITHMS = {
 
 
 class EpochEnd(NamedTuple):
-    """What ``train`` reports after an epoch, the first one being 0; with a score where there is a scorer."""
+    """Report of ``train`` after an epoch, counted from 0, with a score if there is a scorer."""
 
     epoch: int
     steepness: float
@@ -65,7 +65,7 @@ class TreeScorer(Checkpointable, Protocol):
 
     @property
     def is_done(self) -> bool:
-        """Whether training ends here (early stopping)."""
+        """True if training ends here (early stopping)."""
 
 
 class EpochHistory:

@@ -1,4 +1,4 @@
-"""How to train: plans, limits and constraints, all frozen."""
+"""Options of training: plans, limits and constraints, all frozen."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class WeightConstraints:
 
     @property
     def chooses(self) -> bool:
-        """Whether some weights have to go once a split is trained."""
+        """True if weights are removed after a split is trained."""
         return self.max_features is not None or bool(self.apart)
 
     def list_stages(self, n_features: int) -> list[WeightConstraints]:
@@ -155,7 +155,7 @@ def constrain_start(
 
 
 class EpochSettings(NamedTuple):
-    """What changes from epoch to epoch: γ and the learning rate."""
+    """Values that change from epoch to epoch: γ and the learning rate."""
 
     steepness: float
     learning_rate: float
@@ -163,7 +163,7 @@ class EpochSettings(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train a batch of stumps or a whole tree; the estimator's page explains each number."""
+    """Options for training a batch of stumps or a whole tree; the estimator documents each."""
 
     algorithm: str = "em"
     epochs: int = 20
@@ -191,7 +191,7 @@ class Plan:
     tolerance: float = 1e-4
     """Relative decrease of the objective per iteration of L-BFGS, below which an epoch ends."""
     upper_levels: int | None = None
-    """How many levels of a large tree are finetuned first; None trains the whole of it at once."""
+    """Number of levels of a large tree that are finetuned first; None trains the whole tree at once."""
 
     def steepness_at(self, epoch: int) -> float:
         """γ during an epoch, the first one being 0."""
@@ -213,12 +213,12 @@ class Plan:
 
     @property
     def has_penalties(self) -> bool:
-        """Whether weights are penalised at all."""
+        """True if weights are penalised."""
         return bool(self.l1 or self.l2 or self.spatial_penalty)
 
     @property
     def shrinks_groups(self) -> bool:
-        """Whether l1 keeps or drops some features together."""
+        """True if l1 acts on groups of features."""
         return bool(self.l1 and self.feature_groups)
 
     @property
@@ -255,7 +255,7 @@ DEFAULT_LEAF_PENALTY = 30.0
 """λ of linear leaves where nothing selects it, in rows of mean weight."""
 
 RATE, FEATURES_AT_FULL_RATE = 0.02, 64
-"""What learning_rate="auto" means; see docs/results/defaults.md."""
+"""Value of learning_rate="auto"; see docs/results/defaults.md."""
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,7 @@ class GrowthLimits:
 
 @dataclass(frozen=True)
 class Spec:
-    """How to train one tree.
+    """Options for training one tree.
 
     Parameters
     ----------
@@ -417,7 +417,7 @@ class Spec:
 
     @property
     def grows_by_lbfgs(self) -> bool:
-        """Whether L-BFGS grows hyperplanes from stumps."""
+        """True if L-BFGS trains the stumps of growth."""
         return self.growth.optimizer == LBFGS and self.grow == "greedy" and self.split == "oblique"
 
     @property
@@ -429,18 +429,18 @@ class Spec:
 
     @property
     def has_linear_leaves(self) -> bool:
-        """Whether leaves will have linear models, be they fitted with the tree or afterwards."""
+        """True if leaves will have linear models, fitted with the tree or afterwards."""
         return self.grows_on_residuals or self.has_branch_models
 
     @property
     def has_kernels(self) -> bool:
-        """Whether the fused steps on CUDA know all of it; signs, groups of features and linear leaves are torch's."""
+        """True if the fused CUDA steps support all options; signs, groups of features and linear leaves need torch."""
         free = not self.constraints.signs and not self.growth.shrinks_groups
         return self.split == "oblique" and free and self.leaf_penalty is None
 
     @property
     def input_shape(self) -> tuple[int, int, int] | None:
-        """What a split module is given for one row that is an image: (channels, height, width)."""
+        """Shape of one image as a split module receives it: (channels, height, width)."""
         if self.image_shape is None:
             return None
         height, width, *channels = self.image_shape

@@ -91,7 +91,7 @@ class Groups:
         return self.sizes.cpu().numpy()
 
     def count_taken(self, plan: Plan) -> Integers:
-        """How many rows of each group an epoch goes through: all of them, or the group's share of ``rows_per_epoch``.
+        """Return the number of rows of each group in an epoch: all of them, or the group's share of ``rows_per_epoch``.
 
         A small group gives more than its share: a batch, and as many batches as ``min_updates`` demands of an epoch.
         """
@@ -103,7 +103,7 @@ class Groups:
         return np.minimum(sizes, np.maximum(share, batches * plan.batch_size))
 
     def sampled(self, plan: Plan) -> Groups:
-        """As many rows of each group as an epoch goes through, evenly spread."""
+        """Select evenly as many rows of each group as an epoch visits."""
         sizes, taken = self.host_sizes, self.count_taken(plan)
         if np.array_equal(taken, sizes):
             return self
@@ -118,7 +118,7 @@ class Groups:
         return -(-self.count_taken(plan) // plan.batch_size)
 
     def passes(self, plan: Plan) -> Integers:
-        """How often an epoch goes through each group: once, or as often as ``min_updates`` demands."""
+        """Return the number of passes of an epoch over each group: once, or as often as ``min_updates`` demands."""
         return np.maximum(-(-plan.min_updates // (self.n_batches(plan) * max(plan.epochs, 1))), 1)
 
     def iter_steps(self, plan: Plan) -> Iterator[tuple[Integers, Integers, Integers]]:
@@ -305,18 +305,18 @@ class Samples:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether only values that are not zero are kept."""
+        """True if only non-zero values are stored."""
         return isinstance(self.rows, SparseTrainingRows)
 
     @property
     def are_many(self) -> bool:
-        """Whether they are worth several threads."""
+        """True if the rows are enough for several threads."""
         values = self.rows.values.size if isinstance(self.rows, SparseTrainingRows) else len(self) * self.n_features
         return values > VALUES_FOR_THREADS
 
     @property
     def threads(self) -> int:
-        """How many threads work on them."""
+        """Number of threads for these rows."""
         return n_threads(self.n_jobs) if self.are_many else 1
 
     def batch(self, rows: Tensor) -> Tensor:
@@ -390,7 +390,7 @@ class Samples:
         return Groups.everything(len(self), self.device)
 
     def reads_in_place(self, splits: AbstractSplits) -> bool:
-        """Whether the native kernel routes the rows where they lie, without a copy."""
+        """True if the native kernel routes the rows without a copy."""
         if not isinstance(splits, ObliqueSplits) or self.native_rows is None:
             return False
         return splits.parameters["weight"].dtype == self.rows.dtype
@@ -412,7 +412,7 @@ class Samples:
 
     @torch.no_grad()
     def goes_right(self, splits: AbstractSplits, rows: Tensor, split: Tensor) -> Tensor:
-        """Whether some rows go right, each at its own split.  (b,), (b,) → (b,); candidates: (b, n_candidates)"""
+        """True for rows that go right, each at its own split.  (b,), (b,) → (b,); candidates: (b, n_candidates)"""
         if not self.reads_in_place(splits):
             return goes_right(splits.at(self.batch(rows), split))
         left = ~(2 * np.arange(splits.n_splits, dtype=np.int32))  # the ends of split i are 2i and 2i + 1
@@ -451,7 +451,7 @@ SMALLEST_WEIGHT = 1e-30
 
 
 class Shifts(NamedTuple):
-    """How far training images are shifted, in pixels, and their shape."""
+    """Range of random shifts in pixels, and the shape of the images."""
 
     max_shift: int
     image_shape: tuple[int, ...]
@@ -474,7 +474,7 @@ class RowSet:
     weight: npt.NDArray[np.float64]
 
     def select(self, rows: Any) -> RowSet:
-        """Some of the rows, by numbers, a mask or a slice."""
+        """Return a subset of the rows by indices, a mask or a slice."""
         return RowSet(self.X[rows], self.y[rows], self.weight[rows])
 
     def samples(
@@ -505,7 +505,7 @@ def scaled_samples(
     *,
     as_array: bool = False,
 ) -> Samples:
-    """Some of a problem's rows on the training device, their weights relative to the mean of all."""
+    """Return some rows on the training device, with weights relative to the mean of all."""
     rows = scale_rows(part.X, task.scaling, device, n_jobs, as_array=as_array)
     relative = np.maximum(part.weight / mean_weight, SMALLEST_WEIGHT)
     y, weight = torch.from_numpy(part.y).to(device), torch.from_numpy(relative).float().to(device)
@@ -542,10 +542,10 @@ class TrainingTask:
         return StoppableCallback(on_epoch)
 
     is_first: ClassVar[bool] = True
-    """Whether this process shows progress and calls callbacks."""
+    """True if this process shows progress and calls callbacks."""
 
     def compute_once(self, function: Callable[[], Result]) -> Result:
-        """What a function gives, computed by one process for all of them."""
+        """Return the result of a function, computed by one process for all."""
         return function()
 
     def with_ranges(self, tree: SomeTree) -> SomeTree:
@@ -553,13 +553,13 @@ class TrainingTask:
         return record_ranges(tree, self.training.X)
 
     def counted(self, tree: CrispTree, n_jobs: int | None) -> SufficientStatistics:
-        """What all rows that train leave behind in a deterministic tree."""
+        """Return the statistics of all training rows in a deterministic tree."""
         rows = self.training
         return sum_statistics(tree, rows.X, rows.y, rows.weight, n_jobs, self.target)
 
     @property
     def is_sparse(self) -> bool:
-        """Whether only values that are not zero are kept; such rows train on the CPU."""
+        """True if only non-zero values are stored; such rows train on the CPU."""
         return isinstance(self.training.X, SparseRows)
 
     @property
@@ -572,7 +572,7 @@ class TrainingTask:
 
     @cached_property
     def input_norm(self) -> float:
-        """How far a step of one on all weights moves a score: the features of a row, the mean Σ|x| of sparse ones."""
+        """Change of a score by a unit step on all weights: the number of features, or the mean Σ|x| of sparse rows."""
         X = self.training.X
         if not isinstance(X, SparseRows):
             return X.shape[1]

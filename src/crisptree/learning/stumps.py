@@ -41,7 +41,7 @@ N_SINGLE_FEATURES, N_RANDOM_DIRECTIONS = 16, 8
 """Single features and random directions that are tried, beside the random hyperplane that there is."""
 
 QUANTILES = (0.2, 0.35, 0.5, 0.65, 0.8)
-"""Where along a direction a hyperplane may stand, as shares of the rows."""
+"""Candidate offsets of a hyperplane along a direction, as quantiles of the rows."""
 
 MIN_ROWS_TO_SEARCH = 32
 """Fewer rows of a node, out of a sample of all, say nothing about where to begin."""

@@ -18,7 +18,7 @@ except ImportError:
     router = training = None
 
 instruction_set: str | None = None
-"""What the kernels use: scalar, sse2, avx2, avx512 or neon; None where they were not built."""
+"""Instruction set of the kernels: scalar, sse2, avx2, avx512 or neon; None where they were not built."""
 
 if router is not None and training is not None:
     available: list[str] = router.instruction_sets()

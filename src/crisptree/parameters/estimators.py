@@ -277,7 +277,7 @@ class RowParameters(TreeParameters):
         default=None,
         kind="dict or None",
         doc="""Sign constraints: columns, by name or index, and 1 or -1. In every split the weight of the
-        column has that sign or is zero. docs/guide/explanations.md says what that implies for the tree.""",
+        column has that sign or is zero. docs/guide/explanations.md describes the effect on the tree.""",
         rule=SIGN_CST,
         before=None,
     )

@@ -1,4 +1,4 @@
-"""How parameters are declared, checked, nested and flattened; and ``TrainingOptions``."""
+"""Declaration, checks, nesting and flattening of parameters; ``TrainingOptions``."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class Declared:
 
     PARAMETERS: ClassVar[dict[str, Parameter]] = {}
     OWN: ClassVar[dict[str, Parameter]] = {}
-    """Those that the class itself declares."""
+    """Parameters that the class itself declares."""
 
     @classmethod
     def _describe_unknown(cls, name: str) -> str:

@@ -52,7 +52,21 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 class ModelFileError(ValueError):
-    """A file that is not a complete and valid model; the message says what is wrong with it."""
+    """A file that is not a complete and valid model; the message has the reason.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import crisptree
+    >>> path = Path(tempfile.mkdtemp()) / "model.crisp"
+    >>> _ = path.write_bytes(b"not a model")
+    >>> try:
+    ...     crisptree.load(path)
+    ... except crisptree.ModelFileError:
+    ...     print("model.crisp is not a model")
+    model.crisp is not a model
+    """
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,5 +36,11 @@ def skops_trusted_types() -> list[str]:
     """Return the types of fitted estimators, for ``skops.io.load(file, trusted=crisptree.skops_trusted_types())``.
 
     Trees whose splits are modules hold tensors, which skops does not store; ``save`` does.
+
+    Examples
+    --------
+    >>> from crisptree import skops_trusted_types
+    >>> "crisptree.estimators.classifier.CrispTreeClassifier" in skops_trusted_types()
+    True
     """
     return list(TRUSTED_TYPES)

@@ -193,7 +193,7 @@ class _Reservoir:
 
 @dataclass(frozen=True, eq=False)
 class BatchDataset(TrainingDataset):
-    """Rows that are read in batches, in several passes."""
+    """Training rows that are read in batches, in several passes."""
 
     statistics: BatchStatistics
 

@@ -1,4 +1,4 @@
-"""What accompanies a fit: checkpoints, records of epochs and the display of progress.
+"""Checkpoints, records of epochs and the display of progress of a fit.
 
 Besides the command line the only module that prints. A folder of checkpoints belongs to the fit whose fingerprint it
 holds.

@@ -48,8 +48,7 @@ from crisptree.selection.parameters import (
     retain_selected,
 )
 from crisptree.selection.search import Resolution, resolve
-from crisptree.targets import Target
-from crisptree.targets.base import TargetEncoding, hold_out
+from crisptree.targets.base import Target, TargetEncoding, hold_out
 from crisptree.threads import ROWS_AT_ONCE, one_thread, row_blocks
 from crisptree.tree import Tree
 
@@ -323,7 +322,7 @@ def fit_task(
     with record_epochs(*listeners) as recorder:
         fitted = fit_tree(spec, task, start=earlier, on_epoch=recorder.record)
     if parameters.get("round_splits"):
-        fitted = round_fitted(fitted, spec, task)
+        fitted = round_fitted(fitted, parameters, spec, task, seed)
     values = resolve_postprocessing(fitted.tree, parameters, task, held_out, task.mean_weight)
 
     def records() -> tuple[list[EpochRecord], int | None]:
@@ -358,11 +357,20 @@ def update_fitted_tree(
     return data.encoding.restore_units(tree), recorder.history
 
 
-def round_fitted(fitted: Fitted, spec: Spec, task: TrainingTask) -> Fitted:
-    """Round the splits of the trained tree and count its leaves anew."""
+def round_fitted(fitted: Fitted, parameters: Mapping[str, Any], spec: Spec, task: TrainingTask, seed: int) -> Fitted:
+    """Improve the trained tree, round its splits and count its leaves anew."""
+    from crisptree.pipeline.readable import improve_readable  # not on the path of other fits
+
     assert isinstance(fitted.tree, FlatTree)
     assert isinstance(task.training.X, np.ndarray)
-    rounded = round_splits(fitted.tree, task.training.X, task.training.weight)
+
+    def make_spec(values: Mapping[str, Any], part: TrainingTask) -> Spec:
+        return spec_of(values, part, None, seed)
+
+    tree = fitted.tree
+    if spec.limits.max_leaf_nodes is not None:
+        tree = improve_readable(tree, parameters, task, make_spec, seed)
+    rounded = round_splits(tree, task.training.X, task.training.weight)
     return fitted._replace(tree=add_leaf_statistics(rounded, spec, task)[0])
 
 

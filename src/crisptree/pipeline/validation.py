@@ -1,4 +1,4 @@
-"""What is checked before a fit: parameters, which option goes with which, rows and targets."""
+"""Checks before a fit: parameters, their combinations, rows and targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predictions beside the truth: confusion matrices, residuals, segmentations and pixel regressions."""
+"""Predictions and true values: confusion matrices, residuals, segmentations and pixel regressions."""
 
 from __future__ import annotations
 

@@ -46,7 +46,14 @@ MIN_TEXT_SCALE = 0.75
 
 
 def class_colors(n_classes: int) -> npt.NDArray[np.float64]:
-    """Return a color for every class: those of tab10, or evenly spaced hues.  (n_classes, 4)"""
+    """Return a color for every class: those of tab10, or evenly spaced hues.  (n_classes, 4)
+
+    Examples
+    --------
+    >>> from crisptree.plots import class_colors
+    >>> class_colors(3).shape
+    (3, 4)
+    """
     if n_classes <= 10:
         return np.array([mpl.colormaps["tab10"](number) for number in range(n_classes)])
     return np.asarray(mpl.colormaps["turbo"](np.linspace(0.05, 0.95, n_classes)))

@@ -45,6 +45,16 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
         A fitted estimator with its ``history_``, or a Pipeline that ends in one.
     axes : array of 2 or 3 matplotlib axes, default=None
         Where to draw; with two of them the accuracy is left out. None makes a figure.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 1.0, "random_state": 0}
+    >>> model = CrispTreeClassifier(**fixed, max_depth=2).fit(X, y)
+    >>> from crisptree.plots import plot_training
+    >>> ax = plot_training(model)
     """
     records = list(getattr(unwrap_model(model)[1], "history_", []) or [])
     if not records:
@@ -113,6 +123,13 @@ def plot_selection(model: Any, ax: Axes | None = None) -> Axes:
         A fitted estimator with its ``cv_results_``, or a Pipeline that ends in one.
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier
+    >>> from crisptree.plots import plot_selection
+    >>> ax = plot_selection(CrispTreeClassifier(max_depth=2, random_state=0).fit(*load_iris(return_X_y=True)))
     """
     estimator = unwrap_model(model)[1]
     trials = list(getattr(estimator, "cv_results_", []) or [])

@@ -61,6 +61,16 @@ def plot_weights(
         Labels of the rows of a comparison; None shows the spatial penalty of the two.
     feature_names : list of str, default=None
         Names in place of ``feature_names_in_``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 1.0, "random_state": 0}
+    >>> model = CrispTreeClassifier(**fixed, max_depth=2).fit(X, y)
+    >>> from crisptree.plots import plot_weights
+    >>> axes = plot_weights(model, nodes=[0])
     """
     if style not in STYLES:
         raise ValueError(f"`style` must be one of {', '.join(STYLES)}; got {style!r}.")

@@ -1,6 +1,6 @@
 """Candidates of model selection: tables of values, the rounds in which they are tried, and the comparison of trials.
 
-A round is a generator of candidates, dicts of parameter values. A candidate is scored before the next one is asked for,
+A round is a generator of candidates, dicts of parameter values. A candidate is scored before the next one is requested,
 so that later ones may start from the best so far. To add a candidate, add a value to a table or a generator to a round.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Doubles = npt.NDArray[np.float64]
 
 LOSS_SHARE = 0.2
-"""What a nat of log loss counts beside accuracy in the comparison of classification trials."""
+"""Weight of a nat of log loss relative to accuracy in the comparison of classification trials."""
 
 NEIGHBOUR_WEIGHT = 0.5
 """Weight of a tree truncated one depth higher or lower in the merit of a trial: the noise of scores favours the highest
@@ -151,7 +151,7 @@ L1_LADDER = (0.0, 0.003, 0.01, 0.03)
 """Values of small tables, where a trial takes milliseconds: a search walks along a ladder while scores rise."""
 
 START_DEPTH, START_NOISE, START_L1 = 4, 0.3, 0.01
-"""Where the walks begin."""
+"""Start of the searches."""
 
 DEEPER = 8
 """Depth of hyperplanes that are tried once more where the first ones are far behind."""

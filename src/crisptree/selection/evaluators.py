@@ -1,4 +1,4 @@
-"""How candidates are trained and scored: as single trees, or as small forests."""
+"""Training and scoring of candidates, as single trees or as small forests."""
 
 from __future__ import annotations
 
@@ -485,7 +485,7 @@ class ForestEvaluator(Evaluator):
         return EnsemblePredictions(mean, variance, y, len(forests[0]))
 
     def select(self, search: CandidateSearch) -> dict[str, Any]:
-        """Select the best score, or a reference unless that is exceeded beyond chance."""
+        """Select the best score, or a reference unless another one is significantly better."""
         reference = None
         if search.image_shape is not None:
             reference = search.trials[0]

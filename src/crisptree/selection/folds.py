@@ -61,7 +61,7 @@ class Fold:
     problem: TrainingTask
     held_out: RowSet
     training_mask: npt.NDArray[np.int32] | None = None
-    """How often each row of the whole table is one to train on, in a cross-validation."""
+    """Number of folds in which each row is a training row."""
 
     @cached_property
     def leaf_rows(self) -> LeafRows:

@@ -42,7 +42,7 @@ them."""
 
 
 RESOLVED_ALONG = ("scale", "steepness_step")
-"""Those of them that depend on the kind of rows or on the optimiser, and stay "auto" unless they were selected."""
+"""Parameters that depend on the kind of rows or on the optimiser, and stay "auto" unless they were selected."""
 
 
 def is_auto(parameters: Mapping[str, Any], name: str) -> bool:

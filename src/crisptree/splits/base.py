@@ -24,7 +24,7 @@ class AbstractSplits(ABC):
     parameters: dict[str, Tensor]
 
     draws = False
-    """Whether scores draw from torch's global generator in training, as dropout does."""
+    """True if scores use torch's global generator in training, as dropout does."""
 
     @property
     def n_splits(self) -> int:

@@ -1,4 +1,4 @@
-"""What every target offers; validation of y and of sample weights; rows held out of a training."""
+"""Interface of targets; validation of y and of sample weights; held-out rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LABEL_TYPES: dict[str, Any] = {
         for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")
     },
 }
-"""What class labels may be, by the name that a file gives the type; a type is never built from a file's word for it."""
+"""Types of class labels, by their names in files; a type is never built from a file's word for it."""
 
 MIN_TOTAL_WEIGHT, MAX_TOTAL_WEIGHT = 1e-100, 1e100
 """Bounds of the sum of all weights: products of weighted sums and squares neither overflow nor underflow. A prior of
@@ -347,7 +347,7 @@ class Target(ABC):
     """Whether the first tables of a stump depend on the rows that it is to part; see ``stump_tables``."""
 
     has_axis_splits: ClassVar[bool] = True
-    """Whether thresholds on single features can be found for it."""
+    """True if thresholds on single features can be found for the target."""
 
     n_values: int
 
@@ -532,7 +532,7 @@ class TargetStatistics(ABC):
     """Statistics of y that are updated batch by batch, in the first of several passes over the same rows."""
 
     n_rows: int
-    """Rows that train, known once all batches have been added."""
+    """Training rows, known after all batches have been added."""
 
     checksum: npt.NDArray[Any]
     """``rows_checksum`` of all rows of the first pass, known once all batches have been added."""

@@ -1,6 +1,6 @@
 """Engines that take the steps of an epoch, the quickest first; ``torch_engine`` is the definition and supports all.
 
-Each engine says what it ``supports``; ``tests/learning/test_engines.py`` runs all of them against the definition on
+Each engine has a method ``supports``; ``tests/learning/test_engines.py`` runs all of them against the definition on
 one grid of cases.
 """
 

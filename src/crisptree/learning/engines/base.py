@@ -178,7 +178,7 @@ class Models(Checkpointable, Protocol):
 
 
 class TrainState(Protocol):
-    """What is trained: splits and leaf tables, with the rows that belong to them.
+    """Splits and leaf tables in training, with their rows.
 
     ``leaves`` is (n_leaves, n_stumps · n_values) and ``structure`` is what one row goes through; a batch of stumps is a
     single stump whose rows have a stump index. ``is_whole_tree`` tells the two apart.
@@ -201,7 +201,7 @@ class TrainState(Protocol):
 
     @property
     def n_stumps(self) -> int:
-        """How many stumps, candidates included, stand side by side."""
+        """Number of stumps in the batch, candidates included."""
 
     @property
     def penalty_shares(self) -> Tensor:
@@ -238,7 +238,7 @@ class Engine(Protocol):
         """
 
     def optimizer_state(self) -> dict[str, Tensor]:
-        """What the optimiser remembers from one epoch to the next, where it lies."""
+        """State of the optimiser, without copies."""
 
 
 class SampleEngine(Engine, Protocol):
@@ -248,7 +248,7 @@ class SampleEngine(Engine, Protocol):
 
     @staticmethod
     def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
-        """Whether it knows these splits, rows and this target, and runs here."""
+        """True if the engine supports these splits, rows and target on this machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +295,7 @@ class PartSums(Protocol):
 
     @staticmethod
     def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
-        """Whether it knows these splits, rows and this target, and runs here."""
+        """True if the engine supports these splits, rows and target on this machine."""
 
     def optimizer_state(self) -> dict[str, Tensor]:
         """State of the optimiser from one epoch to the next."""
@@ -313,14 +313,14 @@ class PartSums(Protocol):
         """Move the splits by ``sums``, and set these to zero."""
 
     def is_in_bounds(self) -> bool:
-        """Whether all gradients of the epoch were numbers within bounds."""
+        """True if all gradients of the epoch were finite and within bounds."""
 
     def part_results(self) -> tuple[Any, Any]:
         """Return leaf statistics, and log-likelihood and weight, of every part.  (n_parts, …), (n_parts, 2)"""
 
 
 class LossWeights:
-    """How much a row counts in a step.
+    """Weights of rows in the loss of a step.
 
     Each stump's loss is a mean over its own rows. A batch of light rows takes a small step: they are divided by the
     mean weight of the whole group. Leaf counts are shared out over the passes of an epoch, and stand for all rows where
@@ -332,7 +332,7 @@ class LossWeights:
         self.mean_weight = samples.group_mean_weight(groups).cpu().numpy()
 
     def __call__(self, update: Update) -> tuple[Doubles, Doubles]:
-        """What each active group's sample weights are multiplied by, in the loss and in the leaf counts.  (a,), (a,)"""
+        """Return the factors of each active group's sample weights in the loss and in the leaf counts.  (a,), (a,)"""
         return 1 / (self.mean_weight[update.active] * update.lengths), self.share[update.active]
 
 
@@ -378,12 +378,12 @@ class StepwiseEngine(ABC):
 
 
 def all_finite(splits: AbstractSplits) -> bool:
-    """Whether no weight is infinite or not a number."""
+    """True if all weights are finite."""
     return all(bool(torch.isfinite(value).all()) for value in splits.parameters.values())
 
 
 def penalty_shares(state: TrainState, plan: Plan) -> Tensor:
-    """What the penalties of every split are multiplied by: the share of the rows that its loss is a mean over, or 1."""
+    """Factor of the penalties of each split: the share of the rows in its loss, or 1."""
     if plan.has_penalties and plan.penalty_share == "rows":
         return state.penalty_shares
     first = next(iter(state.splits.parameters.values()))

@@ -47,7 +47,7 @@ class CudaLeaves(Protocol):
     def __init__(self, state: TrainState, samples: Samples) -> None: ...
 
     def tables(self, leaves: Tensor) -> Tensor:
-        """What the kernels are given of the tables as they are."""
+        """Leaf tables in the layout of the kernels."""
 
 
 class CudaClasses:
@@ -466,7 +466,7 @@ MOST_STATISTICS = 4096
 
 
 def _copies_fit(state: TrainState, samples: Samples, plan: Plan) -> bool:
-    """Whether the windows of an epoch may be written down on the device."""
+    """True if the windows of an epoch fit on the device."""
     # Of the whole device and of what torch holds of it, not of what is free: a fit must not depend on those before it.
     _, total = torch.cuda.mem_get_info(samples.device)
     free = total - torch.cuda.memory_allocated(samples.device)

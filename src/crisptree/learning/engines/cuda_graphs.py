@@ -31,7 +31,7 @@ Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 STREAMS = 3
-"""So many trees are finetuned on a device at once; more were no quicker."""
+"""Maximum number of trees finetuned on a device at once; more were not faster."""
 
 KNOWS_THREADS = "2.11"
 """The first version of torch by which several threads were seen to train on one device; the memory that earlier ones
@@ -62,7 +62,7 @@ def _streams(device: torch.device) -> SimpleQueue[torch.cuda.Stream]:
 
 
 def n_streams(device: torch.device, n_works: int, bytes_each: int) -> int:
-    """How many works of so many bytes may share a device: no more than together take the half of its memory."""
+    """Return how many tasks of this size may share a device: together they take at most half of its memory."""
     if device.type != "cuda" or torch.__version__ < KNOWS_THREADS:
         return 1
     _, total = torch.cuda.mem_get_info(device)

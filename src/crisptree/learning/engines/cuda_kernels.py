@@ -17,7 +17,7 @@ TASKS_AT_ONCE = 64
 NODES_AT_ONCE = 256
 
 GAMMA, LEARNING_RATE, L1, L2, ROUGHNESS, MASS_THRESHOLD, NOISE = (tl.constexpr(place) for place in range(7))
-"""Where each number stands in ``settings``. They travel as a tensor: a kernel would take a plain number as float32."""
+"""Index of each value in ``settings``. They travel as a tensor: a kernel would take a plain number as float32."""
 
 DOUBT = tl.constexpr(DEEPEST_DOUBT)
 
@@ -51,7 +51,7 @@ def _log_density(y, form, step, mask, OUTPUTS: tl.constexpr):
 
 @triton.jit
 def _moments(y, column, mask, OUTPUTS: tl.constexpr):
-    """What a row of numbers adds to the statistics of a leaf: 1, its y and their squares, column by column."""
+    """Contribution of a regression row to the statistics of a leaf: 1, its y and their squares, column by column."""
     value = tl.load(y + tl.maximum(column - 1, 0) % OUTPUTS, mask=mask, other=0.0)
     return tl.where(column == 0, 1.0, tl.where(column <= OUTPUTS, value, value * value))
 
@@ -351,7 +351,7 @@ def noise_pull(
     n_features,
     FEATURES: tl.constexpr,
 ):
-    """What a split's steepness, falling with its norm, adds to the gradient of each weight, for one unit of it.
+    """Contribution of the norm-dependent steepness of a split to the gradient, per unit of each weight.
 
     −(π/8) σ² γ² Σ g f, where Σ g f is β times the gradient plus b times the bias's own.
     """

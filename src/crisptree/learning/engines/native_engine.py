@@ -50,7 +50,7 @@ class NativeLeaves(Protocol):
     def __init__(self, state: TrainState, samples: Samples, cuts: Integers) -> None: ...
 
     def tables(self) -> tuple[npt.NDArray[Any], ...]:
-        """What the kernel is given of the tables as they are."""
+        """Leaf tables in the layout of the kernel."""
 
 
 class NativeClasses:
@@ -147,7 +147,7 @@ class Hyperplanes:
         self.shares = _view(penalty_shares(state, plan))
 
     def kernel(self, samples: Samples) -> Any:
-        """What takes steps on them with some rows."""
+        """Kernel that computes steps on the splits."""
         state, plan = self.state, self.plan
         kind = "SingleTrainer" if samples.rows.dtype == torch.float32 else "DoubleTrainer"
         image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)
@@ -175,7 +175,7 @@ class Hyperplanes:
         )
 
     def optimizer_state(self) -> dict[str, Tensor]:
-        """What must be kept from one epoch to the next, where it lies."""
+        """State that is kept between epochs, without copies."""
         names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps", "norms")
         places = zip(names, (*self.moments, self.squares), strict=True)
         return {name: torch.from_numpy(place) for name, place in places}

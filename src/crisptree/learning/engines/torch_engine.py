@@ -160,7 +160,7 @@ class Prepared(NamedTuple):
 
 
 class StepSums(NamedTuple):
-    """What some rows of a step add: gradients by parameter, leaf statistics, log-likelihood, weight, reached splits.
+    """Sums over some rows of a step: gradients by parameter, leaf statistics, log-likelihood, weight, reached splits.
 
     ``touched`` are the weights that sparse rows have values for, (n_splits, n_features); None where rows are dense.
     """
@@ -270,7 +270,7 @@ class TorchEngine(StepwiseEngine):
         return steepness if stump is None else steepness[stump][:, None]
 
     def _differentiate(self, piece: tuple[Tensor, ...]) -> StepSums:
-        """What some rows say: their numbers, groups, and weights in loss and counts.  Four (b,)"""
+        """Return indices, groups, and weights in loss and counts of some rows.  Four (b,)"""
         rows, group, mass, once = piece
         state, target = self.state, self.samples.target
         x, stump = self.samples.batch(rows), state.stump_index(group)

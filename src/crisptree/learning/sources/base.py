@@ -1,4 +1,4 @@
-"""Rows that are not all in memory: what growth and finetuning may ask of them are sums over all rows."""
+"""Rows that are not all in memory: growth and finetuning need sums over all rows only."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class SummedRows(ABC):
     """
 
     retries_later = False
-    """Whether a leaf whose stump failed waits for the next level, because every training costs passes of its own."""
+    """True if a leaf whose stump failed waits for the next level, because every training needs further passes."""
 
     def __init__(self, template: Samples, sample: Samples | None) -> None:
         self.template, self.sample = template, sample

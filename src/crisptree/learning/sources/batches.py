@@ -1,4 +1,4 @@
-"""Rows that come in batches, pass after pass: trainings larger than memory.
+"""Training on rows in batches, in several passes.
 
 A chunk of a pass is a small ``Samples``, on which the quickest backend takes its steps as anywhere else; the state of
 the optimiser goes from one chunk to the next. Of a row nothing is kept but what it adds to sums.
@@ -45,11 +45,11 @@ Chunks = Callable[[int | None], Iterator[RowSet]]
 """A pass over all rows; with a seed they are shuffled."""
 
 OPTIMIZER_STATE = ("mean.", "square.", "steps")
-"""What chunks hand on to each other, by the beginnings of the names; all else is computed from the weights."""
+"""Prefixes of the state that chunks pass on; everything else is computed from the weights."""
 
 
 class Totals(NamedTuple):
-    """What the first pass found: rows, their mean weight, the statistics of all, and the mean of raw features."""
+    """Result of the first pass: rows, their mean weight, the statistics of all, and the mean of raw features."""
 
     n_rows: int
     mean_weight: float
