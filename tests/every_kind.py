@@ -75,6 +75,11 @@ class MeanNumber:
         return np.asarray(np.asarray(X)[:, 0], dtype=float)
 
 
+def _update(model: Any, data: Data, y: np.ndarray, **changes: Any) -> Any:
+    half = len(y) // 2
+    return model.partial_fit(data.X[:half], y[:half], **changes).partial_fit(data.X[half:], y[half:])
+
+
 FITS: dict[str, Callable[..., Any]] = {
     "classifier": lambda data, **k: CrispTreeClassifier.from_flat(**k).fit(data.X, data.y),
     "regressor": lambda data, **k: CrispTreeRegressor.from_flat(**k).fit(data.X, data.t),
@@ -96,6 +101,8 @@ FITS: dict[str, Callable[..., Any]] = {
     "conv": lambda data, **k: CrispTreeClassifier.from_flat(split="conv", **k).fit(data.images, data.image_classes),
     "forest": lambda data, **k: CrispForestClassifier.from_flat(n_estimators=3, **k).fit(data.X, data.y),
     "forest of numbers": lambda data, **k: CrispForestRegressor.from_flat(n_estimators=3, **k).fit(data.X, data.t),
+    "partial_fit": lambda data, **k: _update(CrispTreeClassifier.from_flat(**k), data, data.y, classes=[0, 1]),
+    "partial_fit of numbers": lambda data, **k: _update(CrispTreeRegressor.from_flat(**k), data, data.t),
     "distill": lambda data, **k: CrispTreeClassifier.from_flat(**k).distill(Mean(), data.X),
     "distill probabilities": lambda data, **k: CrispTreeClassifier.from_flat(**k).distill(
         Mean(), data.X, labels="soft"

@@ -174,6 +174,8 @@ def test_tables_forests_and_more_are_refused_with_a_reason():
         CrispTreeClassifier().fit([["a"], ["b"]] * 75, y)
     with pytest.raises(ValueError, match="a forest is not distributed"):
         CrispForestClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="partial_fit is not distributed"):
+        CrispTreeClassifier().partial_fit(X, y, classes=["a"])
     with pytest.raises(ValueError, match="distill is not distributed"):
         CrispTreeRegressor().distill(LinearRegression().fit(X, y == y[0]), X)
 

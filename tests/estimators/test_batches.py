@@ -280,7 +280,7 @@ def test_batches_are_refused_in_our_own_words_where_rows_must_be_in_memory():
         with pytest.raises(TypeError, match="a table must be given rows that are in memory"):
             TableEncoder().fit(given)
     learner = model(max_depth=1, epochs=1, finetune_epochs=0, min_updates=0).fit(X, y)
-    for method in (learner.predict, learner.apply):
+    for method in (learner.predict, learner.partial_fit, learner.apply):
         with pytest.raises(TypeError, match="CrispTreeClassifier must be given rows that are in memory"):
             method(Batches(source))
     with pytest.raises(ValueError, match="`y` must be None for rows in batches"):

@@ -169,6 +169,7 @@ def test_a_lazy_container_is_refused_with_what_to_call(message, tmp_path):
     forest = CrispForestClassifier.from_flat(**QUICK, n_estimators=2, random_state=0)
     for call in (
         lambda: CrispTreeClassifier().fit(lazy, Y),
+        lambda: CrispTreeClassifier().partial_fit(lazy, Y, classes=[0, 1]),
         lambda: CrispTreeRegressor().fit(lazy, Y),
         lambda: forest.fit(lazy, Y),
         lambda: CrispTreeClassifier().distill(numbers, lazy),

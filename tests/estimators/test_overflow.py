@@ -30,6 +30,13 @@ def fit_batches(kind, y):
     return lambda weight: kind.from_flat(**TREE).fit(Batches.from_arrays(X, y, weight, at_once=50))
 
 
+def partial_fit_twice(kind, y, **first):
+    def fit(weight):
+        return kind.from_flat(**TREE).partial_fit(X, y, **first).partial_fit(X, y, sample_weight=weight)
+
+    return fit
+
+
 FITS = {
     "classifier": lambda weight: CrispTreeClassifier.from_flat(**TREE).fit(X, CLASSES, weight),
     "classifier, balanced": lambda weight: CrispTreeClassifier.from_flat(**TREE, class_weight="balanced").fit(
@@ -38,11 +45,13 @@ FITS = {
     "classifier, linear leaves": lambda weight: CrispTreeClassifier.from_flat(**TREE, leaf_model="linear").fit(
         X, CLASSES, weight
     ),
+    "classifier, partial_fit": partial_fit_twice(CrispTreeClassifier, CLASSES, classes=[0, 1, 2]),
     "classifier, batches": fit_batches(CrispTreeClassifier, CLASSES),
     "regressor": lambda weight: CrispTreeRegressor.from_flat(**TREE).fit(X, NUMBERS, weight),
     "regressor, linear leaves": lambda weight: CrispTreeRegressor.from_flat(**TREE, leaf_model="linear").fit(
         X, NUMBERS, weight
     ),
+    "regressor, partial_fit": partial_fit_twice(CrispTreeRegressor, NUMBERS),
     "regressor, batches": fit_batches(CrispTreeRegressor, NUMBERS),
     "forest of classifiers": lambda weight: CrispForestClassifier.from_flat(**QUICK, n_estimators=3).fit(
         X, CLASSES, weight
@@ -74,8 +83,11 @@ def test_weights_of_batches_whose_sum_is_out_of_bounds_are_refused(kind, scale):
 @pytest.mark.parametrize("kind", FITS)
 def test_predictions_depend_on_the_ratios_of_weights_only(kind):
     weight = 1.0 + np.arange(N_ROWS) % 2
-    expected = predictions(FITS[kind](weight))
-    for scale in (2.0**1022, 2.0**300, 2.0**-300, 2.0**-1022, 2.0**-1073):
+    if "partial_fit" in kind:  # ratios to the weights of the first call count too, unless these are negligible
+        expected, scales = predictions(FITS[kind](1e90 * weight)), (2.0**700, 2.0**1022)
+    else:
+        expected, scales = predictions(FITS[kind](weight)), (2.0**1022, 2.0**300, 2.0**-300, 2.0**-1022, 2.0**-1073)
+    for scale in scales:
         if kind not in BATCHED or 1e-100 < scale < 1e100:
             np.testing.assert_allclose(predictions(FITS[kind](scale * weight)), expected, atol=1e-9)
 
@@ -121,6 +133,9 @@ def test_a_sum_of_weighted_squares_of_y_that_overflows_is_refused(batches):
 
 
 def test_a_y_too_many_standard_deviations_away_is_refused():
+    model = CrispTreeRegressor.from_flat(**TREE).partial_fit(X, NUMBERS)
+    with pytest.raises(ValueError, match="within 1e\\+15 standard deviations"):
+        model.partial_fit(X, 1e30 * NUMBERS)
     far, weight = NUMBERS.copy(), np.ones(N_ROWS)
     far[0], weight[0] = 1e40, 1e-100
     with pytest.raises(ValueError, match="within 1e\\+15 standard deviations"):

@@ -33,6 +33,9 @@ FITS = {
     "labels of type object": lambda: CrispTreeClassifier.from_flat(**QUICK).fit(X, LABELS.astype(object)),
     "labels of a forest": lambda: CrispForestClassifier.from_flat(**QUICK, n_estimators=2).fit(X, LABELS),
     "labels of batches": lambda: CrispTreeClassifier.from_flat(**QUICK).fit(lambda: iter([(X, LABELS)])),
+    "classes of partial_fit": lambda: CrispTreeClassifier.from_flat(**QUICK).partial_fit(
+        X, np.full(60, "b"), classes=["a", "b", LONE]
+    ),
     "labels of pixels": lambda: CrispSegmenter(max_depth=1, window=3).fit(
         X[:49].reshape(2, 7, 7), LABELS[:49].repeat(2).reshape(2, 7, 7)
     ),

@@ -26,6 +26,9 @@ def test_a_classifier_takes_tensors_that_require_a_gradient():
     model.fit(with_gradient(X), with_gradient(CLASSES), with_gradient(WEIGHT), tuple(map(with_gradient, held)))
     assert np.array_equal(model.predict_proba(with_gradient(X)), expected.predict_proba(X))
     assert model.score(with_gradient(X), CLASSES, WEIGHT) == expected.score(X, CLASSES, WEIGHT)
+    model.partial_fit(with_gradient(X), with_gradient(CLASSES), sample_weight=with_gradient(WEIGHT))
+    expected.partial_fit(X, CLASSES, sample_weight=WEIGHT)
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
     assert model.explain(with_gradient(X[:1])) is not None
 
 

@@ -275,6 +275,21 @@ def iterated() -> Fitted:
     return Fitted(CrispTreeClassifier.from_flat(**BATCHES_RESOLVED | {"l2": 1e-3}).fit(batches), X, y)
 
 
+def updated(kind: Any, data: Callable[[], Data], parameters: dict[str, Any], **options: Any) -> Case:
+    """The case of three calls of ``partial_fit`` on a third of the rows each."""
+
+    def case() -> Fitted:
+        X, y = data()
+        model = kind.from_flat(**parameters)
+        first = {"classes": np.unique(y)} if kind is CrispTreeClassifier else {}
+        model.partial_fit(X[::3], y[::3], **first)
+        for start in (1, 2):
+            model.partial_fit(X[start::3], y[start::3], **options)
+        return Fitted(model, X, y)
+
+    return case
+
+
 class Interruption(BaseException):
     """Ends a fit as a signal would."""
 
@@ -442,7 +457,11 @@ BATCHES: dict[str, Case] = {
     "batches, regression, two outputs": in_batches(CrispTreeRegressor, two_outputs, REGRESSION_RESOLVED),
 }
 
-UPDATES: dict[str, Case] = {}
+UPDATES: dict[str, Case] = {
+    "partial_fit": updated(CrispTreeClassifier, iris, RESOLVED),
+    "partial_fit, memory": updated(CrispTreeClassifier, digits, RESOLVED | {"max_depth": 4}, memory=0.5),
+    "partial_fit, regression": updated(CrispTreeRegressor, steps, REGRESSION_RESOLVED),
+}
 
 CHECKPOINTS: dict[str, Case] = {
     "likelihood": resumed(CrispTreeClassifier, digits, RESOLVED | {"algorithm": "likelihood"}, (2, 7, 11)),

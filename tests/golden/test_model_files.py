@@ -57,7 +57,7 @@ KINDS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "constraints": (case("all constraints"), lambda: cases.iris()[0]),
     "selected": (case("selected"), lambda: cases.iris()[0]),
     "soft-labels": (case("soft labels"), lambda: cases.soft_labels()[0]),
-    "updated": (case("selected"), lambda: cases.iris()[0]),
+    "updated": (case("partial_fit"), lambda: cases.iris()[0]),
     "batches": (case("batches, weights"), lambda: cases.iris()[0]),
     "sparse": (case("sparse"), lambda: cases.sparse_rows()[0]),
     "frame": (case("table"), lambda: cases.shop()[0]),

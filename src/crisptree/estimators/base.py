@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from crisptree.data.batches import as_batches
 from crisptree.data.raw_rows import SparseRows
 from crisptree.data.validation import InputSchema, check_rows, split_encoded
-from crisptree.distributed import is_distributed
+from crisptree.distributed import check_single_process, is_distributed
 from crisptree.encoding.containers import are_batches, materialize, reorder_columns
 from crisptree.estimators.loading import GREEDY, TREE, ReadTrees, register, sections_of
 from crisptree.estimators.selected import PaperProtocol, SelectionResults
@@ -399,6 +399,36 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
                 earlier = EarlierFit(earlier, self._fitted_encoding(earlier), getattr(self, "best_params_", {}))
                 twin.set_input_schema(self.input_schema)
             twin._set_trained(fit_array(twin, rows, eval_set, checkpoints, earlier, source=source))
+        return self
+
+    def _partial_fit(self, rows: tuple[Any, Any, Any], memory: float, encoding: TargetEncoding | None = None) -> Self:
+        """Fit the first rows, (X, y, sample_weight), or update the fitted tree with further ones.
+
+        ``encoding`` is that of all classes; a regressor has none before its first rows.
+        """
+        check_single_process("partial_fit")
+        check_argument("memory", memory)
+        if self.leaf_model not in ("auto", "constant") or getattr(getattr(self, "tree_", None), "is_linear", False):
+            raise ValueError(
+                "`leaf_model` must be 'constant' for partial_fit, because linear leaves keep no counts that new rows "
+                f"could be added to; got {self.leaf_model!r}. Use fit with all rows, or leaf_model='constant'."
+            )
+        if not self.__sklearn_is_fitted__():
+            with self._fitting() as twin:
+                from crisptree.pipeline.trees import fit_array
+
+                twin.leaf_model = "constant"
+                twin._set_trained(fit_array(twin, rows, None, Checkpoints(), classes=encoding))
+            return self
+        with training_context():
+            from crisptree.pipeline.trees import EarlierFit, update_fitted_tree
+
+            twin, tree = copy.copy(self), self.tree_
+            twin.leaf_model, twin.image_shape = "constant", self.image_shape_  # rows may be flat where images were not
+            earlier = EarlierFit(tree, encoding or self._fitted_encoding(tree), getattr(self, "best_params_", {}))
+            tree, history = update_fitted_tree(twin, earlier, rows, memory)
+        self.tree_ = self.greedy_tree_ = tree
+        self.history_ = [*getattr(self, "history_", []), *history]
         return self
 
     def _set_trained(self, trained: TrainedRows) -> None:

@@ -100,6 +100,57 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
 
     ENCODING = ClassEncoding
 
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        memory: float = 1.0,
+    ) -> Self:
+        """Update the tree with new rows.
+
+        The first call is a fit with ``leaf_model="constant"``. Each further one keeps the structure: all splits and
+        leaves are finetuned jointly on the new rows, and their leaf statistics are added to those of earlier rows; see
+        docs/guide/large-data.md.
+
+        Parameters
+        ----------
+        X, y : array-like
+            New rows and their class labels, as in ``fit``.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that can occur; required in the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the new rows.
+        memory : float, default=1.0
+            Decay of the statistics of earlier rows: 1 weighs all rows alike, 0 discards earlier ones. With 0.5 in
+            every call, a row that is ten calls old has a thousandth of its weight.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CrispTreeClassifier(split="oblique", max_depth=2, random_state=0)
+        >>> model = model.partial_fit(X[::2], y[::2], classes=[0, 1, 2]).partial_fit(X[1::2], y[1::2])
+        >>> int(model.tree_.statistics.node_counts[0].sum()), bool(model.score(X, y) > 0.9)
+        (150, True)
+        """
+        is_first = not self.__sklearn_is_fitted__()
+        if is_first and classes is None:
+            raise ValueError(
+                "`classes` must name all classes in the first call of partial_fit, because the first rows may not "
+                "have all of them; got None."
+            )
+        encoding = ClassEncoding.named(self.classes_ if classes is None else classes)
+        if not is_first and not np.array_equal(encoding.classes, self.classes_):
+            raise ValueError(
+                f"`classes` must be those of the first call, {self.classes_.tolist()}; got "
+                f"{encoding.classes.tolist()}. Leave it out, or use a new estimator."
+            )
+        return self._partial_fit((X, y, sample_weight), memory, encoding)
+
     def distill(
         self,
         teacher: Any,

@@ -114,6 +114,33 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
 
     ENCODING = RegressionEncoding
 
+    def partial_fit(
+        self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *, memory: float = 1.0
+    ) -> Self:
+        """Update the tree with new rows; see ``CrispTreeClassifier.partial_fit``.
+
+        The first call is a fit, and sets the scale of y and of the features for all later ones.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array-like
+            New rows, their targets and weights, as in ``fit``.
+        memory : float, default=1.0
+            As in ``CrispTreeClassifier.partial_fit``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from crisptree import CrispTreeRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> parameters = {"split": "oblique", "input_noise": 0.7, "l1": 0.0, "shrinkage": 0.0}
+        >>> model = CrispTreeRegressor(max_depth=2, random_state=0, **parameters).partial_fit(X[::2], y[::2])
+        >>> model = model.partial_fit(X[1::2], y[1::2])
+        >>> int(model.tree_.statistics.node_counts[0, 0]), bool(model.score(X, y) > 0.3)
+        (442, True)
+        """
+        return self._partial_fit((X, y, sample_weight), memory)
+
     def distill(
         self,
         teacher: Any,

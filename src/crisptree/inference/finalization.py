@@ -93,6 +93,18 @@ def finalize_from(tree: SomeTree, sums: SufficientStatistics, leaf_prior: float)
     return replace(tree, leaves=leaf_tables(tree.target, structure, node_counts, leaf_prior), statistics=statistics)
 
 
+def add_prior_statistics(
+    tree: SomeTree, sums: SufficientStatistics, earlier: CrispTree, decay: float, leaf_prior: float
+) -> SomeTree:
+    """Finalize a tree from the sums over new rows plus ``decay`` times those of an earlier tree of equal structure."""
+    n_splits, past = earlier.structure.n_splits, earlier.statistics
+    weight = earlier.target.weight(past.node_counts[:n_splits])
+    mean, square = past.score_mean, past.score_mean**2 + past.score_spread**2
+    moments = sums.moments + decay * np.stack([weight, weight * mean, weight * square], axis=1)
+    leaves = sums.leaves + decay * past.node_counts[n_splits:]
+    return shrink(finalize_from(tree, SufficientStatistics(leaves, moments), leaf_prior), past.shrinkage, leaf_prior)
+
+
 def empty_statistics(
     structure: TreeStructure, scaling: Scaling, soft_leaves: Doubles, steepness: float, n_statistics: int | None = None
 ) -> Statistics:

@@ -201,6 +201,7 @@ def finetune(
     signs: Tensor | None = None,
     leaf_penalty: float | None = None,
     row_weight: float = 1.0,
+    prior_counts: Tensor | None = None,
 ) -> TrainedTree:
     """Train the whole tree from where it stands; of a large one the upper levels first, if the plan requires it.
 
@@ -223,10 +224,11 @@ def finetune(
         with the highest (the first such), the start included.
     zeros, signs : Tensor, optional
         Constraints of the weights; see ``TrainState``.
-
     leaf_penalty, row_weight : float, optional
         λ of linear models in the leaves, which are trained alternately with the splits, and the mean weight of a row in
         the units of λ.
+    prior_counts : Tensor of shape (n_leaves, n_statistics), optional
+        Leaf statistics of earlier rows, which are added to those of every epoch of the whole tree.
     """
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
@@ -257,7 +259,7 @@ def finetune(
     common: dict[str, Any] = {"generator": generator, "on_epoch": report, "name": "finetuning"}
     steepness = plan.final_steepness
     try:
-        train(state, state.rows, plan, scorer=best, **common)
+        train(state, state.rows, plan, scorer=best, prior_counts=prior_counts, **common)
     except StopTraining:
         steepness = plan.steepness_at(callback.history[-1].epoch - 1)
     if patience is not None and best is not None:

@@ -165,8 +165,10 @@ def _best_of_starts(train: Callable[[TrainingContext], Training], context: Train
     return best if score > hard_score(first[1].tree, samples, samples) else first
 
 
-def finetune_tree(context: TrainingContext, greedy: TrainedTree, validation: Rows | None) -> TrainedTree:
-    """A grown tree finetuned, unless its growth was stopped."""
+def finetune_tree(
+    context: TrainingContext, greedy: TrainedTree, validation: Rows | None, prior_counts: Tensor | None = None
+) -> TrainedTree:
+    """A grown tree finetuned, unless its growth was stopped; ``prior_counts`` are leaf statistics of earlier rows."""
     spec, zeros = context.spec, None
     if (spec.split == "axis" and spec.grow == "cart") or context.holds_zeros:
         zeros = greedy.tree.splits.parameters["weight"] == 0
@@ -176,7 +178,7 @@ def finetune_tree(context: TrainingContext, greedy: TrainedTree, validation: Row
     common: dict[str, Any] = {"generator": context.generator, "on_epoch": context.on_epoch}
     common |= {"validation": validation, "patience": spec.patience, "zeros": zeros, "signs": context.signs}
     common |= {"leaf_penalty": spec.leaf_penalty, "row_weight": spec.row_weight}
-    best = finetune(tree, context.source, plan, **common)
+    best = finetune(tree, context.source, plan, prior_counts=prior_counts, **common)
     best = greedy if best.tree is tree else best  # with the γ that it was grown with
     if zeros is None and context.constraints is not None and context.constraints.chooses:
         best = _thin(context, best, common)
@@ -376,6 +378,29 @@ def device_of(
             "Use 'auto' to take CUDA only where it is present."
         ) from error
     return device
+
+
+def update_tree(
+    earlier: CrispTree, spec: Spec, task: TrainingTask, *, memory: float, on_epoch: EpochCallback | None = None
+) -> CrispTree:
+    """Finetune the splits and leaves of a tree on new rows, which are on its scale; leaves are yet to be counted.
+
+    Training starts at the middle γ. In every epoch earlier leaf statistics are added, times ``memory``, to those of the
+    new rows. As no old rows are left to hold the splits, their rate is multiplied by the share of the new rows.
+    """
+    kind, weight = resolve_split_kind(spec, task), task.training.weight
+    with training_on(spec, kind, task) as device:
+        samples, _ = task.on(device, spec.n_jobs)
+        old = memory * earlier.statistics.node_counts[earlier.structure.n_splits :]
+        share = weight.sum() / (task.target.weight(old).sum() + weight.sum())
+        plan = spec.finetuning.later_half
+        spec = replace(spec, finetuning=replace(plan, learning_rate=plan.learning_rate * float(share)))
+        generator, constraints = torch.Generator().manual_seed(spec.seed), spec.constraints.on(task.scaling, device)
+        context = TrainingContext(spec, samples, kind, generator, StoppableCallback(on_epoch), constraints)
+        # The steepness of the earlier training, which stays where nothing is finetuned.
+        start = TrainedTree(_begin(context, earlier), earlier.statistics.steepness)
+        prior_counts = torch.from_numpy(old / weight.mean()).to(start.tree.leaves)
+        return to_deterministic_tree(finetune_tree(context, start, None, prior_counts), spec, task)
 
 
 PAIRS_AT_ONCE = 2**24

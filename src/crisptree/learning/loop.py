@@ -103,6 +103,7 @@ def train(
     on_epoch: Callable[[EpochEnd], None] | None = None,
     name: str = "training",
     scorer: TreeScorer | None = None,
+    prior_counts: Tensor | None = None,
 ) -> None:
     """Train splits and leaf tables for ``plan.epochs`` epochs, in place, or until the scorer is done.
 
@@ -126,7 +127,8 @@ def train(
         The phase, for error messages.
     scorer : TreeScorer, optional
         Scores the state after every epoch, and may end the training.
-
+    prior_counts : Tensor, optional
+        Leaf statistics of earlier rows, which are added to those of every epoch.
     """
     algorithm = ALGORITHMS[plan.algorithm]
     fresh, in_memory = algorithm.fresh_responsibilities, isinstance(samples, Samples)
@@ -160,7 +162,8 @@ def train(
         else:
             if algorithm.hard_leaves:
                 counts = state.hard_counts(samples)
-
+            if prior_counts is not None:
+                counts = counts + prior_counts
             state.leaves = _updated(samples.target, counts, state.leaves, plan.leaf_prior)
         end = EpochEnd(epoch, settings.steepness, loss, None if scorer is None else scorer(settings.steepness))
         history.ends.append(end)

@@ -15,8 +15,14 @@ from torch import Tensor
 from crisptree.data.raw_rows import Scaling, SparseRows
 from crisptree.data.rows import RawRows, learn_scaling
 from crisptree.inference import CrispTree, FlatTree, round_splits
-from crisptree.inference.finalization import SomeTree, record_ranges
-from crisptree.learning.fitting import Fitted, add_leaf_statistics, device_of, fit_tree
+from crisptree.inference.finalization import (
+    SomeTree,
+    add_prior_statistics,
+    inherit_ranges,
+    record_ranges,
+    sum_statistics,
+)
+from crisptree.learning.fitting import Fitted, add_leaf_statistics, device_of, fit_tree, update_tree
 from crisptree.learning.history import EpochRecord, get_iteration
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
@@ -33,6 +39,7 @@ from crisptree.pipeline.validation import (
 from crisptree.selection.candidates import Trial
 from crisptree.selection.evaluators import Evaluator, TreeEvaluator
 from crisptree.selection.parameters import (
+    apply_selected,
     disable_postprocessing,
     is_postprocessing_unresolved,
     postprocess,
@@ -185,12 +192,13 @@ def fit_array(
     earlier: EarlierFit | None = None,
     *,
     source: npt.NDArray[np.intp] | None = None,
+    classes: TargetEncoding | None = None,
 ) -> TrainedRows:
     """Train a tree on rows in memory, (X, y, sample_weight); set the input schema of the estimator.
 
-    ``source`` maps copies to the rows that they are copies of.
+    ``source`` maps copies to the rows that they are copies of; ``classes`` encodes y where it may lack classes.
     """
-    encoding = None if earlier is None else earlier.encoding
+    encoding = classes if earlier is None else earlier.encoding
     parameters, data, held_out = check_fit(*(estimator, rows, eval_set, encoding), reset=earlier is None)
     if source is not None:  # rows of no weight have been left out
         data = replace(data, source=source if rows[2] is None else source[np.asarray(rows[2]) > 0])
@@ -323,6 +331,30 @@ def fit_task(
 
     history, best_iteration = task.compute_once(records)
     return fitted._replace(tree=postprocess(fitted.tree, values), best_iteration=best_iteration), history
+
+
+def update_fitted_tree(
+    estimator: RowModel, earlier: EarlierFit, rows: tuple[Any, Any, Any], memory: float
+) -> tuple[CrispTree, list[EpochRecord]]:
+    """Train a fitted tree on new rows, (X, y, sample_weight); see ``partial_fit`` of its estimator."""
+    parameters, data, _ = check_fit(estimator, rows, None, earlier.encoding, reset=False)
+    values = apply_selected(parameters, earlier.selected, data.image_shape, is_sparse=isinstance(data.X, SparseRows))
+    # L-BFGS does not add leaf statistics of earlier rows; the growth options of the first fit have had their effect.
+    values |= {"grow": "greedy", "early_stopping": False, "optimizer": "adam"}
+    part, before = data.part, earlier.tree
+    task = TrainingTask(part, before.statistics.scaling, data.target)
+    spec = spec_of(values, task, data.image_shape, draw_seed(parameters["random_state"]))
+    with record_epochs(values["verbose"], values["callbacks"]) as recorder:
+        tree = update_tree(before, spec, task, memory=memory, on_epoch=recorder.record)
+    if values.get("round_splits"):
+        assert isinstance(tree, FlatTree)
+        assert isinstance(part.X, np.ndarray)
+        tree = round_splits(tree, part.X, part.weight)
+    sums = sum_statistics(tree, part.X, part.y, part.weight, spec.n_jobs, task.target)
+    tree = add_prior_statistics(tree, sums, before, memory, spec.leaf_prior)
+    if before.statistics.lowest is not None:
+        tree = inherit_ranges(record_ranges(tree, data.X, data.missing_indicators), before, and_own=True)
+    return data.encoding.restore_units(tree), recorder.history
 
 
 def round_fitted(fitted: Fitted, parameters: Mapping[str, Any], spec: Spec, task: TrainingTask, seed: int) -> Fitted:

@@ -261,12 +261,20 @@ class ClassEncoding(TargetEncoding):
     """The classes of a fit: sorted labels of the training rows.
 
     ``labels`` (n_labels,) are all labels of rows, and ``factors`` those on their weights; a label of factor 0 is no
-    class.
+    class. Further rows have all classes, or with ``is_superset`` some of them.
     """
 
     classes: npt.NDArray[Any]
     labels: npt.NDArray[Any] | None = None
     factors: Doubles | None = None
+    is_superset: bool = False
+
+    @classmethod
+    def named(cls, classes: Any) -> Self:
+        """Return the encoding of all classes that rows may have."""
+        labels = np.unique(np.asarray(classes))
+        label_type(labels)
+        return cls(labels, is_superset=True)
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -314,12 +322,26 @@ class ClassEncoding(TargetEncoding):
         else:
             label_type(classes)
             numbers = y if y.ndim == 2 else class_numbers(y, classes)
+        if earlier is not None and earlier.is_superset:
+            return EncodedTarget(earlier, earlier._renumber(numbers, classes), weight, kept)
         if earlier is not None and not np.array_equal(earlier.classes, classes):
             raise ValueError(
                 f"`warm_start` must continue with the same classes; the tree has {earlier.classes.tolist()} and y has "
                 f"{classes.tolist()}. Use a new estimator for other data."
             )
         return EncodedTarget(cls(classes), numbers, weight, kept)
+
+    def _renumber(self, numbers: Integers, classes: npt.NDArray[Any]) -> Integers:
+        """Return class numbers by this encoding in place of those by some of its classes."""
+        if numbers.ndim != 1:
+            raise ValueError("y must be class labels here, (n_samples,); got probabilities. Use fit.")
+        indices = class_numbers(classes, self.classes)
+        if (indices < 0).any():
+            raise ValueError(
+                f"y must be among the training classes {self.classes.tolist()}; got {classes[indices < 0].tolist()} "
+                "too. Name all classes in the first call of partial_fit, or leave those rows out."
+            )
+        return indices[numbers]
 
     def encode_validation(self, y: Any, name: str | None = None, *, may_be_soft: bool = False) -> npt.NDArray[Any]:
         name = name or "validation labels"

@@ -302,7 +302,7 @@ class RegressionEncoding(TargetEncoding):
         """Return the encoding of further rows, in which an output may no longer be constant."""
         if y.shape[1] != self.n_outputs:
             raise ValueError(
-                f"`warm_start` must continue with as many outputs; the tree has {self.n_outputs} and y has "
+                f"a warm start or partial_fit must have as many outputs; the tree has {self.n_outputs} and y has "
                 f"{y.shape[1]}. Use a new estimator for other data."
             )
         same = (np.abs(y - self.center) <= ROUNDING_SHARE * np.abs(self.center)).all(axis=0)
