@@ -106,7 +106,7 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
     >>> from sklearn.datasets import load_diabetes
     >>> from crisptree import CrispTreeRegressor
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> parameters = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+    >>> parameters = {"split": "oblique", "leaf_model": "constant", "input_noise": 0.3, "l1": 0.0}
     >>> model = CrispTreeRegressor(**parameters, max_depth=2, random_state=0).fit(X, y)
     >>> model.get_depth(), bool(model.score(X, y) > 0.4)
     (2, True)

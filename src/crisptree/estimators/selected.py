@@ -60,7 +60,7 @@ class SelectionResults:
         >>> from sklearn.datasets import load_breast_cancer
         >>> from crisptree import CrispTreeClassifier
         >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> model = CrispTreeClassifier(random_state=0).fit(X, y)
+        >>> model = CrispTreeClassifier(leaf_model="constant", random_state=0).fit(X, y)
         >>> simple = model.simplest_within(points=3).fit(X, y)
         >>> simple.get_n_leaves() <= model.get_n_leaves(), bool(simple.score(X, y) > 0.9)
         (True, True)
