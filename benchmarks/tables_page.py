@@ -98,7 +98,7 @@ def describe_answer(by_task: Sequence[Fits]) -> str:
     for fits in by_task:
         unit = "an accuracy of {:.1f} %" if fits.task == CLASSIFICATION else "an R² × 100 of {:.1f}"
         scores = {model: fits.points(model).mean() for model in fits.models}
-        times = {model: show_seconds(np.median(fits.values(model, "seconds"))) for model in fits.models}
+        times = {model: show_seconds(np.median(fits.values(model, TIME))) for model in fits.models}
         clause = f"{unit.format(scores[TREE])} in the mean of {len(fits.tables)} {fits.task} tables"
         clause += f" at a median of {times[TREE]} a fit"
         beside = f" (random forest: {scores[REFERENCE]:.1f}, {times[REFERENCE]})" if REFERENCE in scores else ""
@@ -154,10 +154,10 @@ def render_models(fits: Fits, titles: Mapping[str, str]) -> str:
     """Mean scores ± standard deviation over seeds, and fit times, of every model."""
     head = ["model", "accuracy, %", "log loss"] if fits.task == CLASSIFICATION else ["model", "R² × 100"]
     head += ["median fit", "worst fit", "fit time over random forest: median", "90th percentile"]
-    reference = fits.values(REFERENCE, "seconds") if REFERENCE in fits.models else np.full((1, 1), np.nan)
+    reference = fits.values(REFERENCE, TIME) if REFERENCE in fits.models else np.full((1, 1), np.nan)
     rows = []
     for model in fits.models:
-        seconds = fits.values(model, "seconds")
+        seconds = fits.values(model, TIME)
         worst = fits.tables[int(seconds.max(axis=1).argmax())]
         scores = [show_mean(fits.points(model), 1)]
         scores += [show_mean(fits.values(model, "log_loss"), 3)] if fits.task == CLASSIFICATION else []
@@ -252,14 +252,17 @@ python -m benchmarks.bench_tables --results build/bundled.jsonl --page docs/resu
 }
 """Title, note and commands of a page, by its name."""
 
+TIME = "cpu_seconds"
+"""The field of a record that tables of fit times show."""
+
 PROTOCOL = """Each seed (here {seeds}) splits the rows of a table 75 / 25, stratified for classification, and is the
 `random_state` of the models. Crisp models have their defaults, train on the CPU and predict with hard routing. CART
 selects `ccp_alpha`, `min_samples_leaf` and `max_depth` by 5-fold cross-validation over a fixed grid. The linear model
 is logistic or ridge regression on standardised columns, its penalty selected by 5-fold cross-validation. The others
 have their defaults; text and categories are coded as numbers for all models. Scores are means over tables of the
-score on test rows, ± the standard deviation over seeds; the
-log loss clips probabilities of 0 as scikit-learn's does. Times are wall-clock seconds of `fit`, selection included,
-over all tables and seeds; all models of a table are fitted one after the other in one process with n_jobs={n_jobs},
+score on test rows, ± the standard deviation over seeds; the log loss clips probabilities of 0 as scikit-learn's does.
+Times are processor seconds of `fit`, selection included, over all tables and seeds: wall-clock times depend on what
+else the machine does. All models of a table are fitted one after the other in one process with n_jobs={n_jobs},
 {processes} such processes side by side. Ratios of fit times are those of the same table and seed.
 Single fits are medians of fits that take turns."""
 

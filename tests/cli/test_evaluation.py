@@ -216,7 +216,8 @@ def test_scores_of_the_probabilistic_tree_are_not_shown_for_thresholds_that_were
     rows = [f"{row % 20},{row % 7},{'uv'[row % 20 > 9]},{0.5 + row % 3}" for row in range(80)]
     path = text(tmp_path / "t.csv", "a,b,label,value", *rows)
     other = "value" if target == "label" else "label"
-    flags = ("-t", target, "--drop", other, "--split", "axis", "--shrinkage", "0", "--holdout", "0.2", "--depth", "2")
+    flags = ("-t", target, "--drop", other, "--split", "axis", "--holdout", "0.2", "--depth", "2")
+    flags += ("--shrinkage", "0", "--input-noise", "0", "--l1", "0", "--leaf-model", "constant")  # nothing is selected
     for name, values, is_shown in (("searched", {"finetune_epochs": 0}, False), ("trained", {}, True)):
         done("fit", path, *flags, "-o", tmp_path / f"{name}.crisp", "--force")
         model = crisptree.load(tmp_path / f"{name}.crisp")

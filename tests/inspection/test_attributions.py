@@ -20,7 +20,9 @@ def rows():
 
 @pytest.fixture(scope="module")
 def axis_tree(rows):
-    return CrispTreeClassifier(max_depth=4, split="axis", shrinkage=0.0, random_state=0).fit(*rows)
+    return CrispTreeClassifier(max_depth=4, split="axis", leaf_model="constant", shrinkage=0.0, random_state=0).fit(
+        *rows
+    )
 
 
 def shapley_by_orders(predict, row, background, n_columns):

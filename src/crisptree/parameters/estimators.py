@@ -209,7 +209,8 @@ class RowParameters(TreeParameters):
         doc="""Kind of split function: a hyperplane, a threshold on one feature, the paper's small
         convolutional network (needs ``image_shape``), or the torch module that ``split(input_shape)``
         returns, which maps a batch to one number per row. "auto" compares hyperplanes and, for tables,
-        CART's thresholds on held-out rows. ``input_shape`` is (n_features,), or (channels, height,
+        CART's thresholds on held-out rows; so does "axis", with thresholds only, where other parameters
+        are "auto". ``input_shape`` is (n_features,), or (channels, height,
         width) with ``image_shape``.""",
         rule=word_or_function("auto", "oblique", "axis", "conv"),
         flag="--split",

@@ -26,7 +26,6 @@ TRUSTED_TYPES = (
     "crisptree.inference.flat_tree.Statistics",
     "crisptree.learning.history.EpochRecord",
     "crisptree.parameters.training.TrainingOptions",
-    "crisptree.pipeline.refitting.Simplification",
     "crisptree.selection.candidates.Trial",
     "crisptree.structure.TreeStructure",
 )

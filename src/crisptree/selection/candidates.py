@@ -421,12 +421,12 @@ def try_thresholds(search: CandidateSearch) -> Candidates:
 
 def try_thresholds_in_forest(search: CandidateSearch) -> Candidates:
     """CART's thresholds to the full depth, as in a random forest, and shallow finetuned ones."""
-    if not search.is_free("split"):
+    if not search.seeks_thresholds:
         return
     depth = {"max_depth": None} if search.has_free_depth else {}
     for share in CART_MAX_FEATURES:
         yield CART_SPLITS | {"finetune_epochs": 0, "max_features": share} | depth
-    if search.parameters["finetune_epochs"]:
+    if search.is_free("split") and search.parameters["finetune_epochs"]:
         limit = search.max_depth
         shallow = FINETUNED_CART_DEPTH if limit is None else min(FINETUNED_CART_DEPTH, limit)
         yield CART_SPLITS | {"max_depth": shallow, "max_features": None}
@@ -441,7 +441,7 @@ def has_mixtures(search: CandidateSearch) -> bool:
 def try_linear_leaves_in_forest(search: CandidateSearch) -> Candidates:
     """CART's thresholds with linear leaves, of several penalties: for regression only."""
     n_features = search.problem.training.X.shape[1]
-    is_offered = search.target.is_regression and search.is_free("split") and search.is_free("leaf_model")
+    is_offered = search.target.is_regression and search.seeks_thresholds and search.is_free("leaf_model")
     if not is_offered or n_features > MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
         return
     unit = search.problem.mean_weight
@@ -459,9 +459,6 @@ def try_sharp_hyperplanes(search: CandidateSearch) -> Candidates:
 
 TREE_ROUNDS: tuple[Round, ...] = (try_cart, try_linear_leaves, try_hyperplanes)
 """Trees on small tables, which L-BFGS trains."""
-
-THRESHOLD_ROUNDS: tuple[Round, ...] = (try_cart, try_linear_leaves)
-"""Trees whose splits are to be thresholds: found by exact search, which takes a hundredth of the time of gradients."""
 
 LARGE_TREE_ROUNDS: tuple[Round, ...] = (
     try_noise_levels,
@@ -487,6 +484,12 @@ def try_hyperplanes_in_forest(search: CandidateSearch) -> Candidates:
     yield from try_sparse_weights_in_forest(search)
     yield from try_steeper_schedule(search)
 
+
+THRESHOLD_ROUNDS: dict[bool, tuple[Round, ...]] = {
+    False: (try_cart, try_linear_leaves),
+    True: (try_thresholds_in_forest, try_linear_leaves_in_forest),
+}
+"""Trees, and forests, whose splits are to be thresholds: exact search takes a hundredth of the time of gradients."""
 
 FOREST_ROUNDS: tuple[Round, ...] = (
     try_thresholds_in_forest,

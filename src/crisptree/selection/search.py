@@ -226,15 +226,15 @@ class CandidateSearch:
         if self.image_shape is not None:
             return IMAGE_ROUNDS
         if self.is_axis_aligned:
-            return THRESHOLD_ROUNDS
+            return THRESHOLD_ROUNDS[self.evaluator.is_ensemble]
         is_large = not self.evaluator.is_ensemble and not self.uses_lbfgs
         return LARGE_TREE_ROUNDS if is_large else self.evaluator.rounds
 
     @property
     def is_axis_aligned(self) -> bool:
-        """True for a single tree of thresholds that CART's search can find."""
+        """True if the splits are to be thresholds, and CART's search can find them."""
         is_constrained = any(self.parameters.get(name) is not None for name in CONSTRAINTS_OF_SPLITS)
-        is_plain = not (self.is_sparse or self.evaluator.is_ensemble or is_constrained)
+        is_plain = not (self.is_sparse or is_constrained)
         return is_plain and self.image_shape is None and self.parameters["split"] == "axis"
 
     @property
