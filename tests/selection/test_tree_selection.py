@@ -9,7 +9,7 @@ from crisptree import CrispForestClassifier, CrispTreeClassifier, TrainingOption
 from crisptree.learning.options import Plan, Spec
 from crisptree.selection import search
 from crisptree.selection.candidates import Trial, find_best, select_smoothed, try_noise_levels
-from crisptree.selection.parameters import apply_selected, is_unresolved
+from crisptree.selection.parameters import apply_selected, is_unresolved, list_changes
 from crisptree.selection.search import shorten_phase
 from tests.toys import clouds
 
@@ -36,6 +36,25 @@ def test_thresholds_are_selected_where_thresholds_made_the_labels():
     assert (np.count_nonzero(model.tree_.weight, axis=1) == 1).all()
     test_X, test_y = thresholds(seed=1)
     assert model.score(test_X, test_y) > 0.93
+
+
+def test_candidates_of_axis_aligned_splits_are_searched_thresholds():
+    X, y = thresholds()
+    model = CrispTreeClassifier(split="axis", leaf_model="constant", random_state=0).fit(X, y)
+    assert {trial.values["finetune_epochs"] for trial in model.cv_results_} == {0}
+    assert (np.count_nonzero(model.tree_.weight, axis=1) == 1).all()
+    # The tree that split="auto" trains where it selects these values, and the fit that selects nothing.
+    changes = list_changes(model.training_parameters(), model.best_params_, "classes", None)
+    assert changes["grow"] == "cart"
+    again = CrispTreeClassifier.from_flat(**model.training_parameters() | changes).fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_thresholds_of_forests_are_searched_where_splits_are_axis_aligned():
+    X, y = thresholds()
+    model = CrispForestClassifier(split="axis", n_estimators=5, random_state=0).fit(X, y)
+    assert {trial.values["max_features"] for trial in model.cv_results_} == {"sqrt", None}
+    assert all((np.count_nonzero(tree.weight, axis=1) == 1).all() for tree in model.forest_)
 
 
 def test_a_hyperplane_is_selected_where_a_hyperplane_made_the_labels():
