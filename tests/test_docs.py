@@ -156,6 +156,11 @@ def test_every_page_of_results_is_in_their_index():
     assert not [page for page in pages if f"]({page})" not in index]
 
 
+@pytest.mark.parametrize("page", sorted(RESULTS.glob("*.md")), ids=lambda page: page.stem)
+def test_every_page_of_results_has_a_picture(page):
+    assert page.stem == "index" or re.search(r"^!\[", prose(page), flags=re.M), "see docs/result_plots.py"
+
+
 def names_on_api_pages():
     names = set()
     for page in (DOCS / "api").glob("*.rst"):
