@@ -261,7 +261,7 @@ class ForestPath(Printable):
     >>> X, y = load_iris(return_X_y=True)
     >>> forest = CrispForestClassifier(n_estimators=5, max_depth=2, random_state=0).fit(X, y)
     >>> path = explain.explain_forest(forest, X[0])
-    >>> path.predicted, path.n_for, len(path.paths)
+    >>> int(path.predicted), path.n_for, len(path.paths)
     (0, 5, 5)
     """
 
