@@ -147,6 +147,7 @@ paper-quick: setup
 pictures: setup
 	$(BIN)/python docs/pictures.py
 	$(BIN)/python docs/result_plots.py
+	$(BIN)/python docs/terminal.py
 
 segmentation: setup
 	$(BIN)/python -m experiments.segmentation --seeds 0,1,2 --which defaults,paper_sample,finetuned,unsmoothed,brightness,scales,stacked,forest
