@@ -1,4 +1,4 @@
-"""Write what the commands of docs/guide/command-line.md print into that page, and draw two of them: ``make pictures``."""
+"""Write what its commands print into docs/guide/command-line.md, and draw two of them: ``make pictures``."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def run(command: str, folder: str, n_columns: int) -> str:
     """Run a command line in a folder and return what it prints."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = os.environ | {"COLUMNS": str(n_columns), "PATH": path, "PYTHONUNBUFFERED": "1"}
-    call = [*("bash", "-c"), f"{command} 2>&1"]
-    printed = subprocess.run(call, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True).stdout
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    printed = subprocess.run(command, shell=True, cwd=folder, env=environment, text=True, **pipes).stdout
     return "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
 
 
