@@ -23,7 +23,7 @@ help:
 	@echo "make bench-tables   scores, ranks and fit times on real tables beside other models; hours, resumes; JOBS=16 (set CRISPTREE_DATA: tables.zip)"
 	@echo "make paper      sections 4.1 to 4.4 and the supplement, on the data sets whose files are there; hours, resumes; JOBS=16, DRY=--dry-run"
 	@echo "make paper-quick   a small version on the bundled digits; minutes"
-	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it)"
+	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it) and from tables of results"
 	@echo "make lock       write requirements-lock.txt anew: all versions and hashes that the tests were run with"
 	@echo "make fuzz       100,000 damaged files for every reader, under a memory limit; hours (NUMBER=2000 for minutes)"
 	@echo "make test-browser   the report's page, clicked through in chromium"
@@ -146,6 +146,8 @@ paper-quick: setup
 
 pictures: setup
 	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/result_plots.py
+	$(BIN)/python docs/terminal.py
 
 segmentation: setup
 	$(BIN)/python -m experiments.segmentation --seeds 0,1,2 --which defaults,paper_sample,finetuned,unsmoothed,brightness,scales,stacked,forest

@@ -156,6 +156,11 @@ def test_every_page_of_results_is_in_their_index():
     assert not [page for page in pages if f"]({page})" not in index]
 
 
+@pytest.mark.parametrize("page", sorted(RESULTS.glob("*.md")), ids=lambda page: page.stem)
+def test_every_page_of_results_has_a_picture(page):
+    assert page.stem == "index" or re.search(r"^!\[", prose(page), flags=re.M), "see docs/result_plots.py"
+
+
 def names_on_api_pages():
     names = set()
     for page in (DOCS / "api").glob("*.rst"):
@@ -168,17 +173,6 @@ def names_on_api_pages():
     return names
 
 
-WITHOUT_EXAMPLES = {
-    "crisptree": {"Batches"},
-    "crisptree.datasets": {"DataFormatError"},
-    "crisptree.distributed": {"ProcessGroupError"},
-    "crisptree.explain": {"ForestPath", "ImportanceEstimate", "Attributions"},
-    "crisptree.export": {"write"},
-    "crisptree.plots": {"plot_segmentation", "plot_pixel_regression"},
-}
-"""Public classes and functions whose documentation still lacks an example. This list may only shrink."""
-
-
 @pytest.mark.parametrize("module", PUBLIC)
 def test_public_names_have_examples(module):
     public = importlib.import_module(module)
@@ -188,7 +182,7 @@ def test_public_names_have_examples(module):
         for name, thing in documented.items()
         if (inspect.isclass(thing) or inspect.isfunction(thing)) and "Examples" not in (inspect.getdoc(thing) or "")
     }
-    assert without == WITHOUT_EXAMPLES.get(module, set())
+    assert without == set()
 
 
 @pytest.mark.parametrize("module", PUBLIC)

@@ -18,7 +18,17 @@ MAX_SHARDS = 4096
 
 
 class ProcessGroupError(RuntimeError):
-    """A process of the group has died, does not respond, or has other arguments than the others."""
+    """A process of the group has died, does not respond, or has other arguments than the others.
+
+    Examples
+    --------
+    The rows of the other processes are lost with it, so nothing can be trained further. Started again by ``torchrun``,
+    the processes continue from the last checkpoint.
+
+    >>> from crisptree.distributed import ProcessGroupError
+    >>> issubclass(ProcessGroupError, RuntimeError)
+    True
+    """
 
 
 _single_process: ContextVar[bool] = ContextVar("crisptree_single_process", default=False)

@@ -12,6 +12,7 @@ import secrets
 import stat
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -79,10 +80,10 @@ def read_npz(path: StrPath) -> dict[str, npt.NDArray[Any]]:
     {'X': (2, 3), 'y': (2,)}
     """
     with open(path, "rb") as file:
-        archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
+        if not zipfile.is_zipfile(file):  # NumPy would recommend to unpickle it
             raise ValueError("it is no archive of arrays")
-        return dict(archive)
+        file.seek(0)
+        return dict(np.load(file, allow_pickle=False))
 
 
 def read_libsvm(file: IO[bytes]) -> tuple[Any, npt.NDArray[np.float64]]:

@@ -60,6 +60,18 @@ class Batches:
         The names of the features.
     name : str, default="the rows"
         Name of the rows in error messages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crisptree import Batches, CrispTreeClassifier
+    >>> def read():
+    ...     for seed in range(4):
+    ...         X = np.random.default_rng(seed).normal(size=(200, 3))
+    ...         yield X, X[:, 0] > X[:, 1]
+    >>> model = CrispTreeClassifier(max_depth=1, random_state=0).fit(Batches(read, columns=["a", "b", "c"]))
+    >>> model.feature_names_in_.tolist()
+    ['a', 'b', 'c']
     """
 
     def __init__(

@@ -34,7 +34,21 @@ class DataNotFoundError(FileNotFoundError):
 
 
 class DataFormatError(ValueError):
-    """A file exists but is damaged, or holds other data than its name says."""
+    """A file exists but is damaged, or holds other data than its name says.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from pathlib import Path
+    >>> from crisptree.datasets import DataFormatError, load_mnist
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "mnist.npz").write_bytes(b"no archive")
+    >>> try:
+    ...     load_mnist(folder)
+    ... except DataFormatError as error:
+    ...     print(error.args[0].replace(f"{folder}{os.sep}", ""))
+    mnist.npz is damaged or not a .npz file (it is no archive of arrays).
+    """
 
 
 @dataclass(frozen=True)

@@ -271,6 +271,14 @@ def write(model: Any, to: str, **options: Any) -> str | bytes:
         One of the formats of ``crisptree export``; docs/guide/export/index.md has a table of what each supports.
     **options
         Options of the format.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier, export
+    >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(*load_iris(return_X_y=True))
+    >>> "iris_predict" in export.write(model, "c", name="iris")
+    True
     """
     return find_format(to).write(model, **options)
 

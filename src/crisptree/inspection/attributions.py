@@ -58,6 +58,16 @@ class Attributions(Printable):
         What the values are, and whether they are exact.
     standard_errors : ndarray of the shape of values or None
         Standard errors of sampled values; None for exact ones.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier, explain
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CrispTreeClassifier(split="axis", max_depth=2, random_state=0).fit(X, y)
+    >>> attributions = explain.shapley_values(model, X[:3], background=X)
+    >>> bool(np.allclose(attributions.predictions, model.predict_proba(X[:3])))
+    True
     """
 
     values: Doubles
@@ -112,6 +122,14 @@ class ImportanceEstimate(Printable):
         Of every refitted model.
     column_names : list of str
         Names of the columns.
+
+    Examples
+    --------
+    >>> from crisptree.explain import ImportanceEstimate
+    >>> print(ImportanceEstimate(np.array([[0.8, 0.2], [0.6, 0.4]]), ["age", "income"]))
+    mean and standard deviation over 2 fits
+     70.0% ± 14.1%  age
+     30.0% ± 14.1%  income
     """
 
     importances: Doubles

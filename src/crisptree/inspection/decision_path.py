@@ -253,6 +253,16 @@ class ForestPath(Printable):
         Mean of the class probabilities of the trees; for regression, of their means and then of their variances.
     pushes : tuple of (str, float)
         The features with the largest share of the contributions in all trees, largest first.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispForestClassifier, explain
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = CrispForestClassifier(n_estimators=5, max_depth=2, random_state=0).fit(X, y)
+    >>> path = explain.explain_forest(forest, X[0])
+    >>> int(path.predicted), path.n_for, len(path.paths)
+    (0, 5, 5)
     """
 
     paths: tuple[Path, ...]

@@ -198,6 +198,14 @@ def plot_segmentation(
         The class whose probability it is.
     titles : bool, default=True
         Draw the titles of the panels.
+
+    Examples
+    --------
+    >>> from crisptree.plots import plot_segmentation
+    >>> image = np.linspace(0, 1, 64).reshape(8, 8)
+    >>> panels = plot_segmentation(image, image > 0.3, leaves=image > 0.5, probability=image**2)
+    >>> [panel.get_title() for panel in panels]
+    ['image', 'ground truth', 'probability', 'leaf affiliation']
     """
     labels = [] if truth is None else [np.unique(truth, return_inverse=True)[1].reshape(np.shape(truth))]
     shown: list[Panel] = [("ground truth", values, {}) for values in labels]
@@ -231,6 +239,14 @@ def plot_pixel_regression(
         One output of ``CrispPixelRegressor.predict`` or ``predict_std``.
     name : str, default="predicted"
         Title of the predictions.
+
+    Examples
+    --------
+    >>> from crisptree.plots import plot_pixel_regression
+    >>> image = np.linspace(0, 1, 64).reshape(8, 8)
+    >>> panels = plot_pixel_regression(image, 2 * image, leaves=image > 0.5, numbers=2 * image.round(1))
+    >>> [panel.get_title() for panel in panels]
+    ['image', 'ground truth', 'leaf affiliation', 'predicted']
     """
     scale = np.asarray(numbers if truth is None else truth, dtype=np.float64)
     finite = scale[np.isfinite(scale)]
