@@ -45,7 +45,7 @@ class CommandGroup(TyperGroup):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.commands |= {name: TyperCommand(name, help=summary) for name, (_, summary) in COMMANDS.items()}
+        self.commands.update({name: TyperCommand(name, help=summary) for name, (_, summary) in COMMANDS.items()})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that the first argument names: numbers take longer to import than help to print."""
@@ -81,10 +81,11 @@ def load_command(name: str) -> Any:
     """Import a command, or a group of commands."""
     module = import_module(f"crisptree.cli.{COMMANDS[name][0]}")
     group: Any = getattr(module, "app", None)
-    if group is None or group.info.name != name:
-        group = typer.Typer(pretty_exceptions_show_locals=False)
-        group.command(name)(getattr(module, name))
-    return typer.main.get_command(group)
+    if group is not None and group.info.name == name:
+        return typer.main.get_group(group)
+    single = typer.Typer(pretty_exceptions_show_locals=False, add_completion=False)
+    single.command(name)(getattr(module, name))
+    return typer.main.get_command(single)
 
 
 def _print_error(text: str) -> None:
