@@ -14,7 +14,7 @@ SHARE = 0.75
 """“Generally” and “equally” mean: in so many of the comparisons."""
 
 TITLES = {"mnist": "MNIST", "connect4": "Connect-4", "sensit": "SensIT", "protein": "Protein"}
-OURS, GREEDY = "finetuned_em", "greedy_em"
+OURS, CONTINUED = "finetuned_em", "continued_em"
 SHOWN = 4
 """So many of the comparisons that stand against a claim are written out."""
 
@@ -178,6 +178,16 @@ def mean_lead(found: Results, depths: Sequence[int]) -> Summary | None:
             return None
         leads.append([value - max(theirs) for value in ours.values])
     return Summary(tuple(sum(seed) / len(seed) for seed in zip(*leads, strict=False)))
+
+
+def gamma_pairs(found: Results) -> list[Comparison]:
+    """Compare finetuning whose γ starts again with that whose γ continues, at every depth."""
+    scores = [[found.get(name, at, "test_hard") for name in (OURS, CONTINUED)] for at in found.config.depths]
+    return [
+        Comparison(one, other, f"depth {at}", label(CONTINUED))
+        for (one, other), at in zip(scores, found.config.depths, strict=True)
+        if one and other
+    ]
 
 
 def higher_from(found: Results) -> str | None:

@@ -139,6 +139,8 @@ def page(results: Path) -> str:
         "its networks per image; with dropout and augmented images it reaches 99.0 %.** The former has a learning "
         "rate, epochs and a scale of its own; the row with the values of section 4.1 is the first.",
         "",
+        "![Test accuracy in %](../images/result-cnn.png)",
+        "",
         "Section 4.4 of the paper: best-first growth to 10 leaves, then finetuning. 60,000 training images, 10,000 "
         "test images, mean ± standard deviation over seeds. Hard is the deterministic tree.",
         "",

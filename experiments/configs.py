@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from experiments.methods import ALGORITHMS, BASELINES, DEFAULT_BOUND, RATE, Bounded
+from experiments.methods import ALGORITHMS, BASELINES, DEFAULT_BOUND, RATE, STAGES, Bounded
 from experiments.standins import LOADERS
 
 FOLDER = Path(__file__).parent / "configs"
@@ -18,12 +18,20 @@ MADE = ("made_sensors", "made_sequences")
 
 @dataclass(frozen=True)
 class Ours:
-    """Greedy and finetuned trees: ``choice_seeds`` choose among ``epochs``, by their mean; ``seeds`` train with it."""
+    """Greedy and finetuned trees: ``choice_seeds`` choose among ``epochs``, by their mean; ``seeds`` train with it.
+
+    ``stages`` are the lines of every algorithm; those of finetuned trees start from the greedy one.
+    """
 
     algorithms: tuple[str, ...]
     seeds: tuple[int, ...]
     epochs: tuple[int, ...]
     choice_seeds: tuple[int, ...] = (0,)
+    stages: tuple[str, ...] = STAGES[:2]
+
+    def lines(self, algorithm: str) -> tuple[str, ...]:
+        """List the methods of an algorithm, the greedy one first."""
+        return tuple(f"{stage}_{algorithm}" for stage in self.stages)
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,8 @@ def _check(config: Config, place: str) -> None:
         raise ValueError(f"{place}: `algorithms` must be among {ALGORITHMS}; got {config.ours.algorithms}.")
     if config.baselines and not set(config.baselines.methods) <= set(BASELINES):
         raise ValueError(f"{place}: `methods` must be among {', '.join(BASELINES)}; got {config.baselines.methods}.")
+    if config.ours and (config.ours.stages[:1] != STAGES[:1] or not set(config.ours.stages) <= set(STAGES)):
+        raise ValueError(f"{place}: `stages` must be among {STAGES}, the first one first; got {config.ours.stages}.")
     for name in PARTS:
         part = getattr(config, name)
         if part is not None and not part.seeds:

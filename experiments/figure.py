@@ -20,8 +20,10 @@ OURS, LEAD_FROM = "finetuned_em", 6
 STYLES: dict[str, dict[str, Any]] = {
     "greedy_em": {"color": "#f4a582", "linestyle": "-", "marker": "o"},
     "finetuned_em": {"color": "#b2182b", "linestyle": "-", "marker": "o"},
+    "continued_em": {"color": "#d6604d", "linestyle": "-.", "marker": "p"},
     "greedy_alternating": {"color": "#c2a5cf", "linestyle": "-", "marker": "s"},
     "finetuned_alternating": {"color": "#762a83", "linestyle": "-", "marker": "s"},
+    "continued_alternating": {"color": "#9970ab", "linestyle": "-.", "marker": "P"},
     "axis_aligned": {"color": "#4d4d4d", "linestyle": "--", "marker": "x"},
     "random": {"color": "#999999", "linestyle": "--", "marker": "+"},
     "oc1": {"color": "#1b7837", "linestyle": "--", "marker": "^"},

@@ -9,7 +9,9 @@ from crisptree import CrispTreeClassifier
 from experiments.searches.growth import NonGreedyTraining, SearchGrowth
 
 ALGORITHMS = ("em", "alternating")
-STAGES = ("greedy", "finetuned")
+STAGES = ("greedy", "finetuned", "continued")
+"""Grown; finetuned with γ from 1 again, as ours; finetuned with γ from where growth ended, as the authors' code."""
+
 BASELINES = ("axis_aligned", "random", "oc1", "co2", "non_greedy")
 PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0}
 """Nothing is left to a baseline's fit to choose."""
@@ -45,8 +47,10 @@ METHODS = {
     for method in (
         Method("greedy_em", "Greedy (EM)", "ours"),
         Method("finetuned_em", "Finetuned (EM)", "ours"),
+        Method("continued_em", "Finetuned, γ continues (EM)", "ours"),
         Method("greedy_alternating", "Greedy (alternating)", "ours"),
         Method("finetuned_alternating", "Finetuned (alternating)", "ours"),
+        Method("continued_alternating", "Finetuned, γ continues (alternating)", "ours"),
         Method("axis_aligned", "Axis-aligned", "baselines"),
         Method("random", "Random", "baselines"),
         Method("oc1", "OC1", "baselines"),
@@ -88,13 +92,21 @@ EARLIER_DEFAULTS: dict[str, Any] = {
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 
 
-def ours(algorithm: str, depth: int, epochs: int, finetune_epochs: int, seed: int) -> CrispTreeClassifier:
+def stage_of(method: str) -> str | None:
+    """Return which of our own lines a method is, a value of ``STAGES``; None for other methods."""
+    stage = method.partition("_")[0]
+    return stage if stage in STAGES else None
+
+
+def ours(method: str, depth: int, epochs: int, finetune_epochs: int, seed: int) -> CrispTreeClassifier:
     """Make a tree with the paper's protocol; without epochs of finetuning it is a greedy one."""
+    stage, _, algorithm = method.partition("_")
     return CrispTreeClassifier.paper(
         algorithm=algorithm,
         max_depth=depth,
         epochs=epochs,
         finetune_epochs=finetune_epochs,
+        finetune_steepness="continue" if stage == "continued" else "restart",
         random_state=seed,
         n_jobs=-1,
     )

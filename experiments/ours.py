@@ -21,26 +21,29 @@ def run(session: Session) -> None:
 
 
 def _run(session: Session, ours: Ours, algorithm: str) -> None:
-    """Run both lines: Greedy selects the epochs of growth, Finetuned starts from that tree and selects its own."""
-    greedy, finetuned = (f"{stage}_{algorithm}" for stage in methods.STAGES)
-    tuned = session.selection_cells([finetuned], ours.choice_seeds)
+    """Run all lines: Greedy selects the epochs of growth, the others start from that tree and select their own."""
+    greedy, *others = ours.lines(algorithm)
+    tuned = {name: session.selection_cells([name], ours.choice_seeds) for name in others}
     starts = session.selection_cells([greedy], ours.choice_seeds)
-    starts += [Cell(greedy, depth, seed) for seed in ours.choice_seeds for depth in _depths(tuned)]
+    needed = dict.fromkeys(cell.depth for trials in tuned.values() for cell in trials)
+    starts += [Cell(greedy, depth, seed) for seed in ours.choice_seeds for depth in needed]
     growth = _choose(session, ours, list(dict.fromkeys(starts)), None)
-    finetuning = _choose(session, ours, tuned, growth)
+    finetuning = {name: _choose(session, ours, trials, growth) for name, trials in tuned.items()}
     for seed in ours.seeds if session.trains else ():
-        wanted = [cell for cell in session.wanted([greedy, finetuned], ours.seeds) if cell.seed == seed]
+        wanted = [cell for cell in session.wanted([greedy, *others], ours.seeds) if cell.seed == seed]
         for epochs in ours.epochs:
             mine = [cell for cell in wanted if growth[cell.depth] == epochs]
             _finish(session, algorithm, epochs, mine, finetuning)
 
 
-def _finish(session: Session, algorithm: str, epochs: int, wanted: list[Cell], finetuning: Mapping[int, int]) -> None:
+def _finish(
+    session: Session, algorithm: str, epochs: int, wanted: list[Cell], finetuning: Mapping[str, Mapping[int, int]]
+) -> None:
     """Run the cells of one seed that share a number of epochs of growth, and so one growth."""
     grown = None
     for cell in wanted:
-        more = finetuning[cell.depth] if _is_finetuned(cell) else 0
-        model = methods.ours(algorithm, cell.depth, epochs, more, cell.seed)
+        more = finetuning[cell.method][cell.depth] if _is_finetuned(cell) else 0
+        model = methods.ours(cell.method, cell.depth, epochs, more, cell.seed)
         config = session.describe(model, grown_to=session.config.depths[-1])
         if session.is_valid(cell, config):
             continue
@@ -80,11 +83,10 @@ def _try(
     grown: dict[int, Grown],
 ) -> None:
     """Make one trial; trees of the same epochs of growth are grown once for all depths."""
-    algorithm = _algorithm(cell)
     first, more = (epochs, 0) if growth is None else (growth[cell.depth], epochs)
     if first not in grown:
-        grown[first] = _grown(session, "train", algorithm, first, cell.seed)
-    model = methods.ours(algorithm, cell.depth, first, more, cell.seed)
+        grown[first] = _grown(session, "train", _algorithm(cell), first, cell.seed)
+    model = methods.ours(cell.method, cell.depth, first, more, cell.seed)
     trained, seconds = _trained(session, grown[first], cell, model, "train")
     score = hard_accuracy(trained, (session.data.X_valid, session.data.y_valid))
     scores[str(epochs)] = score
@@ -104,7 +106,7 @@ def _depths(trials: list[Cell]) -> list[int]:
 
 
 def _is_finetuned(cell: Cell) -> bool:
-    return cell.method.startswith("finetuned")
+    return methods.stage_of(cell.method) != methods.STAGES[0]
 
 
 def _algorithm(cell: Cell) -> str:
@@ -127,7 +129,7 @@ def _scores(session: Session, cell: Cell, growth: Mapping[int, int] | None) -> d
 def _selection_config(session: Session, cell: Cell, growth: Mapping[int, int] | None) -> dict[str, Any]:
     """Return the identity of a selection: trials of finetuning belong to the epochs of growth they start from."""
     epochs = 1 if growth is None else growth[cell.depth]
-    model = methods.ours(_algorithm(cell), cell.depth, epochs, 1, cell.seed)
+    model = methods.ours(cell.method, cell.depth, epochs, 1, cell.seed)
     config = session.describe(model, "train", seed=cell.seed, grown_to=session.config.depths[-1])
     left_open = ("epochs", "finetune_epochs") if growth is None else ("finetune_epochs",)
     config["parameters"] = {name: value for name, value in config["parameters"].items() if name not in left_open}
@@ -136,7 +138,7 @@ def _selection_config(session: Session, cell: Cell, growth: Mapping[int, int] | 
 
 def _grown(session: Session, part: str, algorithm: str, epochs: int, seed: int) -> Grown:
     """Grow the greedy tree of the largest depth, level by level; truncated, it is the tree of a depth."""
-    model = methods.ours(algorithm, session.config.depths[-1], epochs, 0, seed)
+    model = methods.ours(f"{methods.STAGES[0]}_{algorithm}", session.config.depths[-1], epochs, 0, seed)
     key = session.describe(model, part, seed=seed, commit=session.commit)
     grown = session.shelf.get(key)
     if grown is None:

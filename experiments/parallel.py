@@ -21,7 +21,7 @@ from rich.console import Console
 
 from experiments import cells
 from experiments.configs import Config
-from experiments.methods import ALGORITHMS, SEARCHES, SOFT, STAGES
+from experiments.methods import ALGORITHMS, SEARCHES, SOFT, STAGES, stage_of
 from experiments.progress import spoken
 from experiments.session import Filter
 from experiments.store import Record, store_of
@@ -66,10 +66,10 @@ def waves(config: Config, path: Path, wanted: Filter) -> list[list[Unit]]:
 
     if ours := config.ours:
         for algorithm in ours.algorithms:
-            names = tuple(f"{part}_{algorithm}" for part in STAGES)
-            for wave, name in enumerate(names if len(ours.epochs) > 1 else ()):
+            names = ours.lines(algorithm)
+            for number, name in enumerate(names if len(ours.epochs) > 1 else ()):
                 for seed in ours.choice_seeds:
-                    add(wave, (name,), (seed,), depths, "choose")
+                    add(min(number, 1), (name,), (seed,), depths, "choose")
             for seed in ours.seeds:
                 add(2, names, (seed,), depths, "all")
     for name in config.baselines.methods if config.baselines else ():
@@ -97,7 +97,7 @@ def _kept(unit: Unit, wanted: Filter) -> Unit | None:
     lists: list[tuple[Any, ...]] = []
     names = wanted.methods
     if names is not None and unit.stage == "choose":
-        names |= {name.replace("finetuned", "greedy") for name in names}
+        names |= {f"{STAGES[0]}_{name.partition('_')[2]}" for name in names if stage_of(name)}
     for values, asked in ((unit.methods, names), (unit.seeds, wanted.seeds), (unit.depths, wanted.depths)):
         is_choice = unit.stage == "choose" and values is unit.seeds
         lists.append(tuple(value for value in values if asked is None or is_choice or value in asked))
@@ -137,7 +137,8 @@ def estimate(unit: Unit, results: Path, known: Sequence[Record]) -> Estimate:
     if any(part is None for part in parts):
         return Estimate(len(missing), None)
     growing = max(part[0] for part in parts if part)
-    return Estimate(len(missing), trials * (growing + sum(part[1] for part in parts if part)))
+    growths = 1 if unit.methods == ("non_greedy",) else trials  # whose candidates all start from one CO2 tree
+    return Estimate(len(missing), growths * growing + trials * sum(part[1] for part in parts if part))
 
 
 def _trials(unit: Unit, records: Sequence[Record]) -> int:
@@ -156,11 +157,17 @@ def _trials(unit: Unit, records: Sequence[Record]) -> int:
 
 
 def _seconds(data: str, name: str, depth: int, known: Sequence[Record]) -> tuple[float, float] | None:
-    """Seconds of growth and of what follows it, in the median of like cells: of the data set, else of any."""
-    alike = [record for record in known if record["method"] == name and record["depth"] == depth and record["seconds"]]
-    of_data = [record for record in alike if record["data"] == data]
-    found = of_data or alike
-    if not found:
+    """Seconds of growth and of what follows it, in the median of like cells: of the data set, else of any.
+
+    Trees whose γ continues take as long as those whose γ starts again.
+    """
+    names = dict.fromkeys((name, name.replace(STAGES[2], STAGES[1])))
+    alike = [
+        [one for one in known if (one["method"], one["depth"]) == (like, depth) and one["seconds"]] for like in names
+    ]
+    of_data = [[one for one in group if one["data"] == data] for group in alike]
+    found = next(filter(None, of_data + alike), None)
+    if found is None:
         return None
     growing = [record.get("seconds_growing", record["seconds"] if name != SOFT else 0.0) for record in found]
     rest = [record["seconds"] - part for record, part in zip(found, growing, strict=True)]
@@ -180,7 +187,7 @@ def _is_current(record: Record, chosen: Mapping[tuple[str, int], int], config: C
         if not is_whole(record) or {str(one) for one in wanted} - set(record["validation_hard"]):
             return False
     elif (epochs := chosen.get((method, depth))) is not None:
-        stage = "finetune_epochs" if method.startswith("finetuned") else "epochs"
+        stage = "epochs" if stage_of(method) == STAGES[0] else "finetune_epochs"
         if record["config"]["parameters"].get(stage) != epochs:
             return False
     return bool(record["config"].get("search") == SEARCHES.get(method))

@@ -20,7 +20,6 @@ from rich.console import Console
 
 from crisptree import CrispTreeClassifier, load
 from crisptree.datasets import Dataset, load_fashion_mnist, load_mnist
-from crisptree.plots import plot_weights
 from experiments import markdown, methods, provenance
 from experiments.comparing import LOWER, MARGIN, Comparison
 from experiments.progress import announce, left_out, median_seconds
@@ -207,6 +206,8 @@ def draw_clearest(smooth: CrispTreeClassifier, plain: CrispTreeClassifier, rows:
     """Two rows of grey images, each normalised to the whole range as in the paper."""
     import matplotlib.pyplot as plt
 
+    from crisptree.plots import plot_weights
+
     figure = plt.figure(figsize=(1.55 * sum(SHOWN), 4.4), layout="constrained")
     for part, model, title in zip(figure.subfigures(2, 1), (smooth, plain), titles, strict=True):
         part.suptitle(title, x=0.005, ha="left", fontsize=10, fontweight="bold")
@@ -228,6 +229,8 @@ def picture_of(name: str) -> str:
 
 def draw(plain: Path, smooth: Path, picture: Path) -> None:
     """Weight images with and without the penalty, from trees that are kept."""
+    from crisptree.plots import plot_weights
+
     if plain.exists() and smooth.exists():
         models = [load(file) for file in (smooth, plain)]
         shown = range(min(7, *(model.tree_.structure.n_splits for model in models)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments import cells
 from experiments.configs import Config
-from experiments.methods import ALGORITHMS, METHODS, SEARCHES, STAGES
+from experiments.methods import ALGORITHMS, METHODS, SEARCHES, STAGES, stage_of
 from experiments.store import Record, store_of
 
 MISSING, EARLIER = "—", "†"
@@ -124,12 +124,19 @@ class Results:
 
     def starts_from_greedy_line(self, method: str, depth: int) -> bool | None:
         """Return whether a finetuned tree starts from the tree of the Greedy line; None where one has no cell."""
-        stage, _, algorithm = method.partition("_")
-        pair = self.done.get((method, depth)), self.done.get((f"greedy_{algorithm}", depth))
-        if stage != "finetuned" or not all(pair):
+        algorithm = method.partition("_")[2]
+        pair = self.done.get((method, depth)), self.done.get((f"{STAGES[0]}_{algorithm}", depth))
+        if stage_of(method) not in STAGES[1:] or not all(pair):
             return None
         one, other = (group[0]["config"]["parameters"]["epochs"] for group in pair if group)
         return bool(one == other)
+
+    def with_gamma_continued(self) -> Results:
+        """Return the results in which the trees that stand as finetuned are those whose γ goes on from growth."""
+        one, other = STAGES[1:]
+        others = {key: group for key, group in self.done.items() if stage_of(key[0]) != one}
+        moved = {(name.replace(other, one), depth): group for (name, depth), group in others.items()}
+        return replace(self, done=moved)
 
     @property
     def is_verified(self) -> bool:
@@ -194,7 +201,7 @@ def expected(config: Config) -> list[tuple[str, int, int]]:
     """List all cells of a configuration as (method, depth, seed)."""
     every: list[tuple[str, int, int]] = []
     if config.ours:
-        names = [f"{stage}_{algorithm}" for algorithm in config.ours.algorithms for stage in STAGES]
+        names = [name for algorithm in config.ours.algorithms for name in config.ours.lines(algorithm)]
         every += [(name, depth, seed) for name in names for depth in config.depths for seed in config.ours.seeds]
     if config.baselines:
         for name in config.baselines.methods:
@@ -231,7 +238,7 @@ def chosen_epochs(trials: Iterable[Record]) -> dict[tuple[str, int], int]:
 
 def is_from_greedy(record: Record, best: Mapping[tuple[str, int], int]) -> bool:
     """Return True unless a finetuned tree starts from other epochs of growth than are best for the greedy one."""
-    stage, _, algorithm = record["method"].partition("_")
-    if stage != "finetuned":
+    if stage_of(record["method"]) not in STAGES[1:]:
         return True
-    return bool(record["config"]["parameters"].get("epochs") == best.get((f"greedy_{algorithm}", record["depth"])))
+    start = f"{STAGES[0]}_{record['method'].partition('_')[2]}", record["depth"]
+    return bool(record["config"]["parameters"].get("epochs") == best.get(start))

@@ -19,6 +19,16 @@ def test_rows_are_those_of_scikit_learn_with_classes_in_their_shares():
             assert part.tolist() == rows.tolist()
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_equal_remainders_are_drawn_as_scikit_learn_draws_them(seed):
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([np.arange(5).repeat(2), rng.integers(0, 5, rng.integers(5, 40))])
+    n_held = int(rng.integers(5, len(y) - 4))
+    expected = train_test_split(np.arange(len(y)), test_size=n_held, random_state=seed, stratify=y)
+    for part, rows in zip(hold_out(y, n_held, seed=seed), expected, strict=True):
+        assert part.tolist() == rows.tolist()
+
+
 def test_names_of_classes_give_the_same_rows_as_their_numbers():
     y = np.random.default_rng(1).integers(0, 3, 60)
     names = np.array(["ash", "beech", "oak"])[y]

@@ -45,6 +45,15 @@ def test_wrong_targets_and_endings_are_wrong_use(shop, tmp_path):
     assert "-o must end in .joblib" in result.text
 
 
+@pytest.mark.parametrize(("ending", "to"), [(".c", "c"), (".mjs", "js"), (".json", "json")])
+def test_the_ending_of_the_file_names_the_format(shop, tmp_path, ending, to):
+    document = json.loads(done("export", shop.model, "-o", tmp_path / f"m{ending}", "--json").stdout)
+    assert document["to"] == to
+    refused = run("export", shop.model, "-o", tmp_path / "m.txt")
+    assert refused.exit_code == 2
+    assert "-o must end in one of .h, .c, .onnx, .mjs, .js, .sql, .json, .joblib" in refused.text
+
+
 def test_c_and_onnx_take_their_options_and_names_from_the_command_line(shop, tmp_path):
     result = done("export", shop.model, "--to", "c", "-o", tmp_path / "my shop.h", "--check", shop.csv)
     assert "160 of 160 rows reach the same leaf" in result.text

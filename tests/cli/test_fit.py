@@ -205,7 +205,7 @@ def test_warnings_of_the_library_become_notes(tmp_path, monkeypatch):
             "has no column 'specis' (--target); it has 'a', 'species'. Did you mean 'species'?",
         ),
         (["a,y", "1,x", "2,x"], ["-t", "y"], "must have at least two classes; every row has 'x'"),
-        (["a,y", "1,x", "2,"], ["-t", "y"], "must have a value in every row; row 2 has none"),
+        (["a,y", "1,x", "2,"], ["-t", "y"], "must have a value in every row; row 1 has none"),
         (["a,y"], ["-t", "y"], "must have rows; it has none"),
         (["a,a,y", "1,2,x"], ["-t", "y"], "has two columns named 'a'"),
         (["a,y", "1,x", "2,y"], ["-t", "y", "--drop", "b"], "has no column 'b' (--drop)"),
@@ -308,7 +308,7 @@ def test_what_is_wrong_in_a_matrix_is_said_without_options_that_do_not_go_with_i
     X[2, 1] = np.inf
     np.savez(tmp_path / "t.npz", X=X, y=[0, 1, 0, 1])
     said = run("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp").text
-    assert "row 3 has inf. Correct it." in said
+    assert "row 2 has inf. Correct it." in said
     assert "--drop" not in said
 
 

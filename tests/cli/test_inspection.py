@@ -58,8 +58,8 @@ def test_the_report_is_one_page_about_the_model_and_the_table(shop, tmp_path):
     page = (tmp_path / "a report.html").read_text(encoding="utf-8")
     assert "color=rot" in page
     assert "Decision tree for buys" in page
-    samples = data_of(page)["samples"]  # rows of a file are counted from 1, as in all messages
-    assert samples["ids"] == [str(row + 1) for row in unpacked(samples["row"])]
+    samples = data_of(page)["samples"]  # rows are counted from 0, as in all messages
+    assert samples["ids"] == [str(row) for row in unpacked(samples["row"])]
     assert [path.name for path in tmp_path.iterdir()] == ["a report.html"]
     assert run("report", shop.model, shop.csv, "-o", tmp_path / "r.pdf").exit_code == 2
 

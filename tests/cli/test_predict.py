@@ -122,12 +122,12 @@ def test_a_table_without_rows_gives_a_table_without_rows(shop, tmp_path):
         (["age,income,colour,member", "1,2,rot,true"], "it has no 'color'. Did you mean 'colour'?"),
         (
             ["age,income,color,member", "1,much,rot,true"],
-            "column 'income' must hold numbers, as in training; row 1 has 'much'. If that means a missing value, "
+            "column 'income' must hold numbers, as in training; row 0 has 'much'. If that means a missing value, "
             "say --missing much.",
         ),
         (
             ["age,income,color,member", "1,2,rot,perhaps"],
-            "column 'member' must hold true or false, as in training; row 1 has 'perhaps'",
+            "column 'member' must hold true or false, as in training; row 0 has 'perhaps'",
         ),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_failure_half_way_leaves_the_earlier_file_as_it_was(shop, tmp_path, mo
     (tmp_path / "out.csv").write_text("precious")
     result = run("predict", shop.model, rows, "-o", tmp_path / "out.csv", "--force")
     assert result.exit_code == 1
-    assert "row 6 has 'x'" in result.stderr
+    assert "row 5 has 'x'" in result.stderr
     assert (tmp_path / "out.csv").read_text() == "precious"
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -282,7 +282,7 @@ def test_how_numbers_are_written_and_which_column_names_rows_is_kept_with_the_mo
     plain.write_text("betrag\n1100.5\n")
     wrong = run("predict", tmp_path / "m.crisp", plain)
     assert wrong.exit_code == 1
-    assert "must hold numbers, as in training; row 1 has '1100.5'" in " ".join(wrong.text.split())
+    assert "must hold numbers, as in training; row 0 has '1100.5'" in " ".join(wrong.text.split())
     result = done("predict", tmp_path / "m.crisp", plain, "--decimal", ".")
     assert "the training table was written with --decimal ',' --thousands '.'" in " ".join(result.stderr.split())
 

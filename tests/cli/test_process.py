@@ -9,7 +9,9 @@ import time
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
+from crisptree.cli.app import COMMANDS, app
 from tests.cli.running import done, with_path
 from tests.encoding.writers import write
 
@@ -178,12 +180,23 @@ def test_help_and_refusals_of_arguments_files_and_columns_import_nothing_slow(ar
     assert result.stderr.splitlines()[-1] == "[]"
 
 
-def test_a_table_that_cannot_be_used_is_refused_before_torch_is_imported(tmp_path):
+def test_the_commands_are_listed_without_their_modules(tmp_path):
+    code = "import sys, crisptree.cli as cli\ntry:\n    cli.main()\nfinally:\n    print('numpy' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "False"
+    assert all(f" {name} " in result.stdout for name in COMMANDS)
+    context = get_command(app).make_context("crisptree", ["fit"], resilient_parsing=True)
+    for name, (_, summary) in COMMANDS.items():
+        _, command, _ = context.command.resolve_command(context, [name])
+        assert " ".join(command.help.split("\n\n")[0].split()) == summary
+
+
+def test_columns_that_cannot_be_used_are_refused_before_slow_modules_are_imported(tmp_path):
     rows = "".join(f"{row}.5,2020-01-{row % 28 + 1:02},{'uv'[row % 2]}\n" for row in range(200))
     (tmp_path / "dates.csv").write_text(f"a,day,y\n{rows}")
     source = (
         "import sys, crisptree.cli as cli\n"
-        "cli._exit_now = lambda code: print(sorted({'torch', 'matplotlib'} & set(sys.modules)))\n"
+        f"cli._exit_now = lambda code: print(sorted({HEAVY - {'pyarrow'}!r} & set(sys.modules)))\n"
         "cli.main()\n"
     )
     command = [sys.executable, "-c", source, "fit", "dates.csv", "-t", "y", "-o", "x.crisp"]

@@ -41,7 +41,7 @@ def test_errors_about_stdin_name_it_and_leave_nothing_behind(shop, tmp_path, mon
     result = run("predict", shop.model, "-", stdin=lines)
     assert result.exit_code == 1
     assert result.stderr.startswith(
-        "error: stdin: column 'income' must hold numbers, as in training; row 1 has 'much'."
+        "error: stdin: column 'income' must hold numbers, as in training; row 0 has 'much'."
     )
     assert "stdin is empty" in run("predict", shop.model, "-", stdin="").stderr
     result = run("fit", "-", "-o", tmp_path / "m.crisp", stdin=lines)
@@ -145,7 +145,7 @@ def test_rows_without_a_target_are_left_out_on_request(tmp_path, target, streams
     command += ["--split", "oblique", "--algorithm", "likelihood"] if streams else []
     refused = run(*command, "-o", tmp_path / "m.crisp")
     assert refused.exit_code == 1
-    assert "row 3 has none. Remove rows without one, or leave them out with --drop-missing-target." in refused.text
+    assert "row 2 has none. Remove rows without one, or leave them out with --drop-missing-target." in refused.text
     left = done(*command, "--drop-missing-target", "--holdout", "0.2", "-o", tmp_path / "m.crisp")
     assert "note: 80 rows without a target, left out." in left.text
     assert "128 rows" in left.text

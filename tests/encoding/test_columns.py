@@ -96,7 +96,7 @@ def test_a_stray_text_in_a_column_of_numbers_is_named_with_its_row_and_the_remed
     with pytest.raises(TableError) as error:
         surveyed(path)
     assert str(error.value).endswith(
-        "column 'a' must hold numbers; 4 of 5 values are, but row 4 has 'n/a'. If that means a missing value, say "
+        "column 'a' must hold numbers; 4 of 5 values are, but row 3 has 'n/a'. If that means a missing value, say "
         "`missing=['n/a']`; if the column holds names of categories, say `categorical=['a']`."
     )
     preprocessing, _ = surveyed(path, missing=["n/a"])
@@ -110,11 +110,11 @@ def test_the_row_of_a_stray_text_is_that_of_the_file_in_later_pieces_and_with_ro
     monkeypatch.setattr(containers, "MIN_ROWS_PER_BATCH", 2)
     monkeypatch.setattr(containers, "MAX_ROWS_PER_BATCH", 2)
     path = column_file(tmp_path / "t.csv", 1, 2, 3, 4, "", "x", 7)
-    with pytest.raises(TableError, match=r"row 6 has 'x'"):
+    with pytest.raises(TableError, match=r"row 5 has 'x'"):
         surveyed(path)
-    with pytest.raises(TableError, match=r"row 6 has 'x'"):
+    with pytest.raises(TableError, match=r"row 5 has 'x'"):
         surveyed(path, rows=np.array([True, False, True, True, False, True, True]))
-    with pytest.raises(TableError, match=r"column 'a' must hold numbers, as in training; row 6 has 'x'"):
+    with pytest.raises(TableError, match=r"column 'a' must hold numbers, as in training; row 5 has 'x'"):
         encoded(Preprocessing((Column("a", "number", 0.0),)), path)
 
 
@@ -126,15 +126,15 @@ def test_a_column_of_mostly_words_is_a_category_though_some_are_numbers(tmp_path
 def test_what_is_no_finite_single_precision_number_is_refused(tmp_path, value):
     path = text(tmp_path / "t.csv", "a;y", "1;0", "2;1", f"{value};0")
     source = open_table(path, delimiter=";")
-    with pytest.raises(TableError, match=r"column 'a' must hold .*row 3"):
+    with pytest.raises(TableError, match=r"column 'a' must hold .*row 2"):
         profile_table(source, ["a"], ColumnOptions())
 
 
 def test_infinite_numbers_in_parquet_are_refused_when_learning_and_when_predicting(tmp_path):
     pa.parquet.write_table(pa.table({"a": [1.0, 2.0, np.inf]}), tmp_path / "t.parquet")
-    with pytest.raises(TableError, match=r"must hold finite numbers that single precision can hold; row 3 has inf"):
+    with pytest.raises(TableError, match=r"must hold finite numbers that single precision can hold; row 2 has inf"):
         surveyed(tmp_path / "t.parquet")
-    with pytest.raises(TableError, match=r"must hold finite numbers that single precision can hold; row 3 does not"):
+    with pytest.raises(TableError, match=r"must hold finite numbers that single precision can hold; row 2 does not"):
         encoded(Preprocessing((Column("a", "number", 0.0),)), tmp_path / "t.parquet")
 
 
@@ -198,6 +198,10 @@ def test_an_identifier_is_refused_by_name(tmp_path):
 def test_a_column_that_counts_the_rows_is_noted(tmp_path):
     _, notes = surveyed(column_file(tmp_path / "t.csv", *range(100, 140)))
     assert notes == ["column 'a' counts the rows; if it only numbers them, leave it out with `drop=['a']`."]
+    kept = np.arange(40) % 3 > 0  # as beside held-out rows
+    _, notes = surveyed(column_file(tmp_path / "t.csv", *range(100, 140)), rows=kept)
+    assert len(notes) == 1
+    assert "counts the rows" in notes[0]
 
 
 def test_numbers_may_be_categories_and_are_the_same_in_every_format(tmp_path):
@@ -246,7 +250,7 @@ def test_without_names_columns_are_found_by_their_place(tmp_path):
     assert encoded(preprocessing, path, without=["q"])[0].tolist() == [[2, 3]]
     with pytest.raises(TableError, match=r"must have 2 features; it has 3.*leave out what is none with `drop="):
         encoded(preprocessing, path)
-    with pytest.raises(TableError, match=r"column 'x1' must have a number in every row.*row 1 has none"):
+    with pytest.raises(TableError, match=r"column 'x1' must have a number in every row.*row 0 has none"):
         encoded(preprocessing, text(tmp_path / "u.csv", "q,r", "1,"))
 
 

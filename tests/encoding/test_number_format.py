@@ -56,7 +56,7 @@ def test_a_remedy_that_is_followed_makes_the_column_one_of_numbers(tmp_path):
     path = table(tmp_path / "t.csv", "1.234,50 €", "-7 €", "0,5 €")
     with pytest.raises(
         TableError,
-        match=r"row 1 has '1.234,50 €'. Say how numbers are written, .* `decimal=','`",
+        match=r"row 0 has '1.234,50 €'. Say how numbers are written, .* `decimal=','`",
     ):
         surveyed(path)
     (column,) = surveyed(path, GERMAN).columns
@@ -66,7 +66,7 @@ def test_a_remedy_that_is_followed_makes_the_column_one_of_numbers(tmp_path):
 
 def test_a_word_among_numbers_written_otherwise_is_named_beside_them(tmp_path):
     path = table(tmp_path / "t.csv", "1,5", "2,5", "n/a", "3,25")
-    with pytest.raises(TableError, match=r"row 1 has '1,5'. Say how numbers are .*. Besides, row 3 has 'n/a'. If"):
+    with pytest.raises(TableError, match=r"row 0 has '1,5'. Say how numbers are .*. Besides, row 2 has 'n/a'. If"):
         surveyed(path)
     column = surveyed(path, NumberFormat(decimal=","), missing=["n/a"]).columns[0]
     assert (column.kind, column.missing) == ("number", True)
@@ -87,7 +87,7 @@ def test_other_tables_of_a_model_say_how_their_numbers_are_written_themselves(tm
             preprocessing, open_table(path, delimiter=";", number_format=written), without=["y"]
         ).encode_all()
 
-    with pytest.raises(TableError, match=r"row 1 has '1,5'. Say how numbers are written, .*\.$"):
+    with pytest.raises(TableError, match=r"row 0 has '1,5'. Say how numbers are written, .*\.$"):
         rows(DEFAULT_FORMAT)
     assert rows(NumberFormat(decimal=",")).ravel().tolist() == [1.5, 2.5]
 

@@ -61,7 +61,7 @@ def test_a_label_of_a_part_of_the_table_means_what_it_meant_in_the_whole(tmp_pat
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        (["a", "", "b"], "the target 'y' must have a value in every row; row 2 has none"),
+        (["a", "", "b"], "the target 'y' must have a value in every row; row 1 has none"),
         (["a", "a"], "must have at least two classes; every row has 'a'"),
         (["-0", "0", "0.0"], "must have at least two classes; every row has '-0'"),
         (["True", "true"], "must have at least two classes; every row has 'True'"),
@@ -79,17 +79,17 @@ def test_weights_must_be_numbers_of_at_least_zero(tmp_path):
     good = text(tmp_path / "t.csv", "w,y", "1,a", "0,b", "2.5,a")
     assert read_weights(open_table(good), "w").tolist() == [1, 0, 2.5]
     for value in ("-1", "", "x", "inf"):
-        with pytest.raises(TableError, match=r"the weights 'w' must be finite numbers of at least 0.*; row 2 has"):
+        with pytest.raises(TableError, match=r"the weights 'w' must be finite numbers of at least 0.*; row 1 has"):
             read_weights(open_table(text(tmp_path / "u.csv", "w,y", "1,a", f"{value},b")), "w")
 
 
 @pytest.mark.parametrize(
     ("third", "said"),
     [
-        ("", "row 3 has none"),
-        ("inf", "row 3 has 'inf'"),
-        ("n.a.", "row 3 has 'n.a.'"),
-        ("2020-01-01", "row 3 has '2020"),
+        ("", "row 2 has none"),
+        ("inf", "row 2 has 'inf'"),
+        ("n.a.", "row 2 has 'n.a.'"),
+        ("2020-01-01", "row 2 has '2020"),
     ],
 )
 def test_a_target_or_weight_that_is_no_number_is_named_with_its_row(tmp_path, third, said):

@@ -246,6 +246,11 @@ def test_columns_that_may_only_name_the_rows_are_warned_of():
     assert said[0].startswith("X: column 'row' counts the rows; if it only numbers them, leave it out with `drop=")
     assert said[1].startswith("X: column 'who' has 40 different values in 63 rows; if it only names them")
     assert len(said) == 2
+    numbers = pd.DataFrame({"row": rows + 7, "size": np.sin(rows)})
+    with pytest.warns(crisptree.CrispTreeWarning, match="column 'row' counts the rows") as caught:
+        plain_tree(**SMALL).fit(numbers, rows % 2)
+    assert len(caught) == 1
+    plain_tree(**SMALL).fit(numbers.sample(frac=1, random_state=0), rows % 2)  # a warning would be an error
 
 
 def test_the_id_of_the_rows_is_no_feature_and_need_not_be_there_to_predict():

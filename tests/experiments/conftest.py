@@ -9,6 +9,7 @@ depths = [1, 2]
 
 [ours]
 algorithms = ["em", "alternating"]
+stages = ["greedy", "finetuned", "continued"]
 seeds = [3, 4]
 epochs = [1, 2]
 choice_seeds = [3, 5]

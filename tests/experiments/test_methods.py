@@ -22,7 +22,7 @@ def test_a_new_parameter_makes_no_finished_cell_run_again():
     """The parameters that cells of the paper's protocol have; one that comes later belongs into EARLIER_DEFAULTS."""
     record = store_of("paper", provenance.RESULTS / "paper", "mnist").records(method="finetuned_em", kind="cell")[0]
     epochs, more = (record["config"]["parameters"][name] for name in ("epochs", "finetune_epochs"))
-    model = methods.ours("em", record["depth"], epochs, more, record["seed"])
+    model = methods.ours("finetuned_em", record["depth"], epochs, more, record["seed"])
     assert as_json(methods.parameters(model)) == record["config"]["parameters"]
 
 

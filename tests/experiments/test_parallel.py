@@ -28,7 +28,8 @@ def test_what_others_rest_on_comes_first(tiny):
     assert {unit.stage for wave in waves[:2] for unit in wave} == {"choose"}
     assert {unit.stage for wave in waves[2:] for unit in wave} == {"all"}
     assert {unit.methods for unit in waves[3]} == {("non_greedy",)}
-    assert {unit.methods for unit in waves[1]} == {("finetuned_em",), ("finetuned_alternating",), ("non_greedy",)}
+    tuned = {(f"{stage}_{algorithm}",) for stage in ("finetuned", "continued") for algorithm in ("em", "alternating")}
+    assert {unit.methods for unit in waves[1]} == tuned | {("non_greedy",)}
     assert {("greedy_em",), ("greedy_alternating",)} <= {unit.methods for unit in waves[0]}
     assert ("co2",) in {unit.methods for unit in waves[0]}
     assert ("co2",) in {unit.methods for unit in waves[2]}
@@ -42,8 +43,9 @@ def test_a_filter_leaves_choices_their_own_seeds(tiny):
 
 
 def test_finetuned_trees_need_the_choices_of_greedy_ones(tiny):
-    waves = planned(tiny, Filter(frozenset({"finetuned_em"})))
-    assert [{unit.methods for unit in wave} for wave in waves[:2]] == [{("greedy_em",)}, {("finetuned_em",)}]
+    for name in ("finetuned_em", "continued_em"):
+        waves = planned(tiny, Filter(frozenset({name})))
+        assert [{unit.methods for unit in wave} for wave in waves[:2]] == [{("greedy_em",)}, {(name,)}]
 
 
 def test_a_choice_that_lacks_candidates_of_a_larger_grid_is_missing(tiny, capsys):
@@ -69,6 +71,21 @@ def test_a_dry_run_makes_nothing_and_guesses_from_records(tiny, capsys):
     assert "axis_aligned, seed 0, depth 1, 2: 1 records to make, about 50 s" in said
     assert "with 4 at a time" in said
     assert "These are times of the records' machines: " in said
+
+
+def test_a_dry_run_counts_the_growth_of_non_greedy_candidates_once_and_takes_continued_trees_for_finetuned_ones(tiny):
+    def cell(method):
+        more = {"seconds": 50.0, "seconds_growing": 40.0, "data": "digits"}
+        return {"kind": cells.CELL, "method": method, "depth": 1, "seed": 9} | more
+
+    config = configs.read(tiny.path)
+    units = {unit.methods: unit for unit in planned(tiny, Filter(depths=frozenset({1})))[1]}
+    for names, known, seconds in (
+        (("non_greedy",), "non_greedy", 40 + 4 * 10),  # two ν, two steps
+        (("continued_em",), "finetuned_em", 2 * (40 + 10)),  # two numbers of epochs
+    ):
+        assert units[names].config == config
+        assert parallel.estimate(units[names], tiny.results, [cell(known)]).seconds == seconds
 
 
 def test_a_dry_run_sees_broken_off_choices_and_cells_of_other_epochs(tiny, capsys):

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 from typer.main import get_command
 
-from crisptree.cli.app import app
+from crisptree.cli.app import app, load_command
 from crisptree.datasets.files import write_png
 from tests.cli.running import FOREST_QUICK, QUICK, done, run
 from tests.encoding.writers import customers, text, write
@@ -183,7 +183,8 @@ def flags() -> dict[str, list[str]]:
     def listed(command: Any, name: str) -> Iterator[tuple[str, list[str]]]:
         yield name, [word for option in command.params for word in (*option.opts, *option.secondary_opts)]
         for sub in getattr(command, "commands", {}):
-            yield from listed(command.commands[sub], f"{name} {sub}")
+            loaded = load_command(sub) if name == "crisptree" else command.commands[sub]
+            yield from listed(loaded, f"{name} {sub}")
 
     return dict(listed(get_command(app), "crisptree"))
 

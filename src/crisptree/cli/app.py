@@ -3,30 +3,56 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Annotated, Any
 
-import joblib
 import typer
-from rich.console import Console
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 import crisptree
-from crisptree.cli import datasets, segment
-from crisptree.cli.evaluation import evaluate
-from crisptree.cli.export import export
-from crisptree.cli.fit import fit
-from crisptree.cli.inspection import inspect, plot, report
-from crisptree.cli.output import PLAIN, is_silent, with_flags
-from crisptree.cli.predict import predict
 from crisptree.distributed import ProcessGroupError
 from crisptree.sanitization import sanitize
 
 EXPECTED_ERRORS = (ValueError, OSError, ModuleNotFoundError, MemoryError, ProcessGroupError)
 """Raised for wrong data or files and for lack of memory; any other error is a bug and shows its traceback."""
 
+COMMANDS = {
+    "fit": ("fit", "Train a tree on a table and write it, with its preprocessing, to a model file."),
+    "predict": ("predict", "Predict every row of a table with the preprocessing of training."),
+    "evaluate": ("evaluation", "Score predictions and probabilities on a table with known target."),
+    "inspect": (
+        "inspection",
+        "Show the content of a model file: tree or forest, target, feature importances, preprocessing.",
+    ),
+    "plot": ("inspection", "Draw a model."),
+    "report": (
+        "inspection",
+        "Write an HTML page that shows the tree, its scores on a table, and the decision paths of single rows.",
+    ),
+    "export": ("export", "Write a model as code or data for other programs."),
+    "demo": ("datasets", "Train a tree on 8 × 8 digits, print its accuracy, save it and draw it."),
+    "segment": (
+        "segment",
+        "Train on images with a class or a value per pixel, and predict those of other images.",
+    ),
+    "data": ("datasets", "List data sets and download them."),
+}
+"""Commands and groups of commands: the module of each, which is imported where it is called, and its summary."""
+
 
 class CommandGroup(TyperGroup):
     """The subcommands. Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted; expected errors are one message."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.commands.update({name: TyperCommand(name, help=summary) for name, (_, summary) in COMMANDS.items()})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Import the command that the first argument names: numbers take longer to import than help to print."""
+        name = args[0]
+        if name in COMMANDS:
+            self.commands[name] = load_command(name)
+        return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Parse the arguments, run the command and flush its output."""
@@ -51,7 +77,22 @@ class CommandGroup(TyperGroup):
             raise typer.Exit(130) from None
 
 
+def load_command(name: str) -> Any:
+    """Import a command, or a group of commands."""
+    module = import_module(f"crisptree.cli.{COMMANDS[name][0]}")
+    group: Any = getattr(module, "app", None)
+    if group is not None and group.info.name == name:
+        return typer.main.get_group(group)
+    single = typer.Typer(pretty_exceptions_show_locals=False, add_completion=False)
+    single.command(name)(getattr(module, name))
+    return typer.main.get_command(single)
+
+
 def _print_error(text: str) -> None:
+    from rich.console import Console
+
+    from crisptree.cli.output import PLAIN, is_silent
+
     if not is_silent():
         Console(stderr=True).print(sanitize(text), style="red", **PLAIN)
 
@@ -63,6 +104,8 @@ def _error_message(error: BaseException) -> str:
         return "there is not enough memory for this" + (f" ({error})." if str(error) else ".")
     if isinstance(error, ModuleNotFoundError) and "install" not in str(error):
         return f"this needs {error.name}; install it with: pip install 'crisptree[all]'"
+    from crisptree.cli.output import with_flags
+
     return with_flags(str(error))
 
 
@@ -75,10 +118,6 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for command in (fit, predict, evaluate, inspect, plot, report, export, datasets.demo):
-    app.command()(command)
-app.add_typer(segment.app)
-app.add_typer(datasets.app)
 
 
 def _print_version(requested: bool) -> None:
@@ -95,5 +134,7 @@ def _root(
     ] = False,
 ) -> None:
     """Decision trees that are soft while they train and crisp when they predict."""
+    import joblib
+
     # A command has the machine to itself: unless --jobs says otherwise, n_jobs=None is all available cores here.
     context.with_resource(joblib.parallel_config(backend="threading", n_jobs=-1))

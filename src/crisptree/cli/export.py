@@ -25,7 +25,9 @@ LIMITS = "Limits"
 def export(
     model: options.Model,
     *,
-    to: Annotated[str, option("--to", help=f"What to write: {', '.join(FORMATS)}; docs/export has a table.")],
+    to: Annotated[
+        str | None, option("--to", help=f"What to write: {', '.join(FORMATS)}; by default the ending of -o tells.")
+    ] = None,
     output: Annotated[Path, output_option("The file to write.")],
     check: Annotated[
         Path | None,
@@ -54,9 +56,10 @@ def export(
     C is written as a header, or for -o m.c as a source file that compiles by itself.
 
     Example:
-      crisptree export iris.crisp --to sklearn -o iris.joblib --check test.csv
+      crisptree export iris.crisp -o iris.joblib --check test.csv
       crisptree export iris.crisp --to c --integer int8 -o iris.h --check test.csv --max-changed 0.01
     """
+    to = find_format_of(output) if to is None else to
     if to not in FORMATS:
         raise typer.BadParameter(f"--to must be one of {', '.join(FORMATS)}; got {to!r}.")
     target = FORMATS[to]
@@ -85,6 +88,15 @@ def export(
         temporary.write_bytes(data)
     out.show(f"{target.title} · {len(data):,} bytes → {path}")
     out.finish({**document, "bytes": len(data)})
+
+
+def find_format_of(output: Path) -> str:
+    """Return the format whose files have this ending."""
+    for name, each in FORMATS.items():
+        if output.suffix.lower() in each.endings:
+            return name
+    endings = ", ".join(ending for each in FORMATS.values() for ending in each.endings)
+    raise typer.BadParameter(f"-o must end in one of {endings}, or --to must name the format; got {str(output)!r}.")
 
 
 def _check_agreement(agreement: Agreement, path: Path, max_changed: float | None) -> None:

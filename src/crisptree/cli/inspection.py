@@ -328,8 +328,7 @@ def report(
     else:
         X, y = rows.of_known_classes(estimator.classes_)
         is_known = rows.y >= 0
-        # Without ids, rows are counted from 1 as in all messages about files.
-        ids = 1 + np.flatnonzero(is_known) if rows.ids is None else rows.ids[is_known]
+        ids = np.flatnonzero(is_known) if rows.ids is None else rows.ids[is_known]
     names = list(estimator.preprocessing_.feature_names)
     write_page = estimator.report if is_forest(estimator) else partial(write, estimator)
     write_page(output, X, y, feature_names=names, ids=ids, target=target)

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from crisptree.data.raw_rows import MAX_FEATURES, MAX_FLOAT32, SparseRows
+from crisptree.encoding.column_profile import MIN_ROWS_FOR_ID
 from crisptree.encoding.column_values import (
     ColumnValues,
     RefusedColumns,
@@ -139,6 +140,16 @@ def fill_missing(rows: Singles, schema: InputSchema) -> Singles:
     return np.where(missing, means.astype(np.float32), rows)
 
 
+def _warn_of_row_numbers(X: npt.NDArray[np.float32], names: Sequence[str]) -> None:
+    """Warn of columns that count the rows, as the encoder of tables with text does."""
+    if len(X) < MIN_ROWS_FOR_ID:
+        return
+    for column in np.flatnonzero(X[1] - X[0] == 1).tolist():
+        if (np.diff(X[:, column]) == 1).all():
+            text = f"X: column {str(names[column])!r} counts the rows; if it only numbers them, leave it out."
+            warnings.warn(text, CrispTreeWarning, stacklevel=2)
+
+
 def check_fit_rows(
     estimator: BaseEstimator,
     raw: RawInput,
@@ -180,6 +191,8 @@ def check_fit_rows(
         with _name_invalid_columns(X, schema.feature_names, fitting=is_new):
             X, y = validate_data(estimator, X, y, reset=is_new, **checks)
         n_features, names = X.shape[1], getattr(estimator, "feature_names_in_", None)
+        if is_new and names is not None and not raw.is_sparse:
+            _warn_of_row_numbers(X, names)
     check_utf8(() if names is None else names, "names of columns")
     if raw.is_sparse:
         X = convert_sparse(X)

@@ -87,6 +87,7 @@ class ColumnProfile:
     all_boolean: bool = True
     all_dates: bool = True
     is_row_number: bool = True
+    row_offset: float | None = None
 
     def __post_init__(self) -> None:
         self.shown = f"{self.source.path}: column {self.name!r}"
@@ -161,9 +162,9 @@ class ColumnProfile:
                 + ("." if self.source.matrix else f", or leave the column out with {self.drop}.")
             )
             return
-        self.is_row_number = self.is_row_number and bool((np.diff(numbers) == 1).all())
-        if self.n_numbers and self.high + 1 != numbers[0]:
-            self.is_row_number = False
+        offsets = numbers - (start + values.where)  # held-out rows leave gaps
+        self.row_offset = offsets[0] if self.row_offset is None else self.row_offset
+        self.is_row_number = self.is_row_number and bool((offsets == self.row_offset).all())
         self.n_numbers += len(numbers)
         self.has_fractions = self.has_fractions or bool(((numbers < 0) | (numbers != np.floor(numbers))).any())
         self.total += float(numbers.sum() if each is None else numbers @ each)
@@ -386,6 +387,6 @@ def profile_table(
             start = source.n_read
             part = slice(start, start + batch.num_rows)
             kept = None if rows is None else rows[part]
-            profile.add(batch, start + source.first_row, kept, None if weights is None else weights[part])
+            profile.add(batch, start, kept, None if weights is None else weights[part])
             on_batch()
     return profile.preprocessing(target)

@@ -368,12 +368,14 @@ def _from_arrow(array: Any, name: str, missing: Collection[str]) -> ColumnValues
     kind = _arrow_kind(array.type, name)
     if kind in ("text", "date"):
         encoded = _cast_to_text(array).dictionary_encode()
-        codes = _to_numpy(encoded.indices.fill_null(-1)).astype(np.int64)
+        codes = np.full(len(array), -1, dtype=np.int64)
+        codes[_to_numpy(pc.is_valid(encoded.indices))] = _to_numpy(encoded.indices.drop_null())
         return _from_texts(kind, encoded.dictionary.to_pylist(), codes, missing)
     if kind == "number" and not pa.types.is_integer(array.type):  # integers keep all digits: they may be labels
         array = array.cast(pa.float64())
-    present = ~_to_numpy(pc.is_null(array, nan_is_null=True)).astype(bool)
-    return _from_mask(kind, present, _to_numpy(array if present.all() else array.filter(pa.array(present))))
+    absent = pc.is_null(array, nan_is_null=True)
+    present = ~_to_numpy(absent)
+    return _from_mask(kind, present, _to_numpy(array if present.all() else array.filter(pc.invert(absent))))
 
 
 def _arrow_kind(kind: Any, name: str) -> str:
@@ -400,7 +402,12 @@ def _cast_to_text(array: Any) -> Any:
 
 
 def _to_numpy(array: Any) -> npt.NDArray[Any]:
-    return np.asarray(array.to_numpy(zero_copy_only=False))
+    """Convert an array without nulls; its own ``to_numpy`` would import pandas, which takes a second."""
+    from pyarrow import types, uint8
+
+    if types.is_boolean(array.type):
+        return np.from_dlpack(array.cast(uint8())).astype(bool)
+    return np.from_dlpack(array)
 
 
 def _from_series(series: Any, dtype: Any, name: str, missing: Collection[str]) -> ColumnValues:

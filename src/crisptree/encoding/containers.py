@@ -26,7 +26,6 @@ class TableLike(Protocol):
 
     matrix: int
     n_read: int
-    first_row: int
     number_format: NumberFormat
 
     @property
@@ -50,7 +49,7 @@ class Table:
     ``names`` is None where columns have none and are found by position; ``column(index, slice)`` returns rows of one.
     """
 
-    kind, first_row, path, number_format = "table", 0, "X", DEFAULT_FORMAT
+    kind, path, number_format = "table", "X", DEFAULT_FORMAT
 
     def __init__(
         self,

@@ -336,7 +336,6 @@ class RowEncoder:
 
     def encode(self, batch: Any, start: int) -> Rows:
         """Encode the rows of a batch whose first one is row ``start`` of the table, counted from 0.  (n, n_features)"""
-        start += self.source.first_row
         X = np.zeros((batch.num_rows, self.preprocessing.n_features), dtype=np.float32)
         place, refused = 0, {}
         for name, column in zip(self.names, self.preprocessing.columns, strict=True):

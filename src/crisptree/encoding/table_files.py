@@ -123,7 +123,6 @@ class TableFile(ABC):
     target: str | None = None
     image_shape: tuple[int, ...] | None = None
     n_read = 0
-    first_row = 1  # people count the lines of a file from 1
     number_format = DEFAULT_FORMAT
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:

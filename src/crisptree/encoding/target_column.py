@@ -42,7 +42,7 @@ def read_labels(
         if absent.any():
             raise TableError(
                 f"{source.path}: the target {name!r} must have a value in every row; row "
-                f"{source.n_read + int(absent.argmax()) + 1} has none. {remedy}"
+                f"{source.n_read + int(absent.argmax())} has none. {remedy}"
             )
         blocks.append(values.to_texts(normalize=values.kind != "text"))
     return np.concatenate(blocks)
@@ -98,7 +98,7 @@ def _read_finite(
 ) -> npt.NDArray[np.float64]:
     blocks: list[Any] = [np.zeros(0)]
     for values in _read_values(source, name, missing, rows):
-        problem = _find_bad_number(values, source.n_read + source.first_row, low)
+        problem = _find_bad_number(values, source.n_read, low)
         if problem is not None:
             raise TableError(f"{source.path}: {must}; {problem}. {remedy}")
         blocks.append(values.to_numbers())

@@ -280,8 +280,6 @@ def hold_out(
     >>> sorted(y[held_out].tolist())
     ['no', 'no', 'yes']
     """
-    from sklearn.model_selection import train_test_split  # takes a second to import
-
     if source is not None:
         originals = find_originals(len(y), source)
         kept, held_out = hold_out(y[originals], share, seed, keep_classes=keep_classes)
@@ -292,12 +290,43 @@ def hold_out(
     _, counts = np.unique(y, return_counts=True)
     n_held_out = share if isinstance(share, int | np.integer) else min(max(1, round(share * n_rows)), n_rows - 1)
     is_stratified = counts.min() >= 2 and len(counts) <= min(n_held_out, n_rows - n_held_out)
-    strata = y if is_stratified else None
-    kept, held_out = train_test_split(np.arange(n_rows), test_size=n_held_out, random_state=seed, stratify=strata)
+    kept, held_out = _draw_split(y if is_stratified else np.zeros(n_rows), int(n_held_out), seed, is_stratified)
     if keep_classes:
         stays = ~np.isin(y[held_out], y[kept])
         kept, held_out = np.concatenate([kept, held_out[stays]]), held_out[~stays]
     return kept, held_out
+
+
+def _draw_split(y: npt.NDArray[Any], n_held_out: int, seed: int, is_stratified: bool) -> tuple[RowNumbers, RowNumbers]:
+    """Draw the rows that ``train_test_split`` of scikit-learn draws, which takes a second to import."""
+    rng, n_kept = np.random.RandomState(seed), len(y) - n_held_out
+    if not is_stratified:
+        drawn = rng.permutation(len(y))
+        return drawn[n_held_out:], drawn[:n_held_out]
+    _, strata, counts = np.unique(y, return_inverse=True, return_counts=True)
+    rows = np.split(np.argsort(strata, kind="stable"), np.cumsum(counts)[:-1])
+    kept_counts = _allocate(counts, n_kept, rng)
+    held_out_counts = _allocate(counts - kept_counts, n_held_out, rng)
+    parts: tuple[list[RowNumbers], list[RowNumbers]] = ([], [])
+    for own, n_first, n_second in zip(rows, kept_counts, held_out_counts, strict=True):
+        own = own[rng.permutation(len(own))]
+        parts[0].append(own[:n_first])
+        parts[1].append(own[n_first : n_first + n_second])
+    return rng.permutation(np.concatenate(parts[0])), rng.permutation(np.concatenate(parts[1]))
+
+
+def _allocate(counts: npt.NDArray[np.int64], n_draws: int, rng: np.random.RandomState) -> npt.NDArray[np.int64]:
+    """Divide draws in proportion to counts; the largest remainders are rounded up, equal ones in random order."""
+    shares = counts / counts.sum() * n_draws
+    whole = np.floor(shares)
+    remainder, missing = shares - whole, int(n_draws - whole.sum())
+    for value in np.unique(remainder)[::-1]:
+        if missing <= 0:
+            break
+        equal = np.flatnonzero(remainder == value)
+        whole[rng.choice(equal, size=min(len(equal), missing), replace=False)] += 1
+        missing -= len(equal)
+    return whole.astype(np.int64)
 
 
 def find_originals(n_rows: int, source: RowNumbers | None) -> RowNumbers:
