@@ -513,6 +513,27 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
 
         return margin_report(self, X) if limits is None else margin_report(self, X, limits=limits)
 
+    def to_sklearn(self) -> Any:
+        """Convert an axis-aligned tree to a fitted decision tree of scikit-learn; see ``export.sklearn_tree``.
+
+        It predicts the same for every row, and goes into tools that know scikit-learn's trees, such as dtreeviz.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> parameters = {"split": "axis", "leaf_model": "constant", "max_depth": 2, "random_state": 0}
+        >>> model = CrispTreeClassifier(**parameters).fit(X, y)
+        >>> tree = model.to_sklearn()
+        >>> type(tree).__name__, bool((tree.predict(X) == model.predict(X)).all())
+        ('DecisionTreeClassifier', True)
+        """
+        check_is_fitted(self)
+        from crisptree.export import sklearn_tree
+
+        return sklearn_tree(self)
+
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write an HTML report about the tree; options are those of ``crisptree.report.write``.
 

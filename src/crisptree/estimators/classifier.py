@@ -34,6 +34,10 @@ class ProbabilisticClassifier(ClassifierMixin):
         """Number of outputs: 1."""
         return 1 if self.n_classes_ else 0
 
+    def __call__(self, X: MatrixLike) -> npt.NDArray[np.float64]:
+        """Return ``predict_proba(X)``: libraries such as shap explain functions."""
+        return self.predict_proba(X)
+
     def predict_log_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """Predict log-probabilities; −inf where ``predict_proba`` is 0."""
         with np.errstate(divide="ignore"):

@@ -288,6 +288,24 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
         check_is_fitted(self)
         return sum(tree.structure.n_leaves for tree in self.forest_)
 
+    def to_sklearn(self) -> Any:
+        """Convert axis-aligned trees to a fitted random forest of scikit-learn; see ``export.sklearn_forest``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CrispForestClassifier(n_estimators=3, split="axis", random_state=0).fit(X, y)
+        >>> forest = model.to_sklearn()
+        >>> type(forest).__name__, bool((forest.predict(X) == model.predict(X)).all())
+        ('RandomForestClassifier', True)
+        """
+        check_is_fitted(self)
+        from crisptree.export import sklearn_forest
+
+        return sklearn_forest(self)
+
     def report(
         self, path: str | PathLike[str], X: Any = None, y: Any = None, *, number: int | None = None, **options: Any
     ) -> Path:

@@ -31,6 +31,10 @@ class GaussianRegressor(RegressorMixin):
         def predict(self, X: MatrixLike) -> Doubles: ...
         def predict_std(self, X: MatrixLike) -> Doubles: ...
 
+    def __call__(self, X: MatrixLike) -> Doubles:
+        """Return ``predict(X)``: libraries such as shap explain functions."""
+        return self.predict(X)
+
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Compute R², the mean over the outputs."""
         return float(super().score(X, detach(y), detach(sample_weight)))

@@ -8,8 +8,9 @@ values of a product are a polynomial's integral, which a few quadrature points g
     φ_j = (a_j − b_j) ∫₀¹ Π_{k≠j} (t a_k + (1 − t) b_k) dt
 
 with a_k = 1 where the row satisfies the leaf's conditions on column k, and b_k the same of a background row
-(interventional) or the share of training rows that do (path-dependent). Splits on several columns have no such product:
-few columns are enumerated, more are sampled, with standard errors.
+(interventional) or the share of training rows that do (path-dependent). Where both are 0 or 1 the integral is a ratio
+of factorials, which depends on two counts only. Splits on several columns have no such product: few columns are
+enumerated, more are sampled, with standard errors.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import beta
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inspection.decision_path import compute_contributions
@@ -38,6 +40,9 @@ MAX_BACKGROUND = 100
 
 ROWS_AT_ONCE = 2**16
 """Maximum number of rows predicted in one call."""
+
+VALUES_AT_ONCE = 2**24
+"""Maximum number of values of rows that are mixed for sampling."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +90,11 @@ class Attributions(Printable):
 
     def to_shap(self) -> Any:
         """Return a ``shap.Explanation``, which the plots of shap take, such as ``shap.plots.waterfall(…[0])``."""
-        from shap import Explanation  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        from shap import Explanation
 
         names = self.output_names if self.values.ndim > 2 else None
-        return Explanation(
-            self.values, self.base_values, self.data, feature_names=self.column_names, output_names=names
-        )
+        labels = {"feature_names": self.column_names, "output_names": names}
+        return Explanation(self.values, self.base_values, self.data, error_std=self.standard_errors, **labels)
 
     def __str__(self) -> str:
         lines = [self.method]
@@ -238,7 +242,8 @@ def shapley_values(
     * With ``background``: interventional values. Unknown columns take their values from a background row, and the
       result is the mean over these rows. Exact where splits have one column each, or where the splits and linear leaves
       use at most 10 columns; otherwise sampled from ``n_permutations`` pairs of an order of the columns and its
-      reverse, with ``standard_errors`` that describe the sampling of orders.
+      reverse, each pair with one background row, and all background rows equally often. ``standard_errors`` include
+      the spread over background rows, and are at least as large as the errors of sampling.
 
     Values and base values add up to the prediction in any case.
 
@@ -251,7 +256,7 @@ def shapley_values(
     background : array-like, default=None
         Rows that stand for what is not known, such as the training rows; of more than 100, 100 are drawn.
     n_permutations : int, default=100
-        Number of pairs of permutations where values are sampled.
+        Number of pairs of permutations where values are sampled, rounded up to a multiple of the background rows.
     random_state : int, default=None
         Seed of the permutations and of the rows that are drawn.
     class_names : list of str, default=None
@@ -300,10 +305,10 @@ def shapley_values(
         for number, row in enumerate(rows):
             values[number][used] = _enumerate(view, row, others, owner, used)
         return _collect(view, rows, values, base, f"interventional Shapley values (exact) {size}")
-    errors = np.zeros_like(values)
+    errors, rounds = np.zeros_like(values), max(-(-n_permutations // len(others)), 2 if len(others) == 1 else 1)
     for number, row in enumerate(rows):
-        values[number][used], errors[number][used] = _sample(view, row, others, owner, used, n_permutations, rng)
-    method = f"interventional Shapley values (sampled, {n_permutations} pairs of permutations) {size}"
+        values[number][used], errors[number][used] = _sample(view, row, others, owner, used, rounds, rng)
+    method = f"interventional Shapley values (sampled, {rounds * len(others)} pairs of permutations) {size}"
     return _collect(view, rows, values, base, method, errors)
 
 
@@ -333,25 +338,28 @@ def _product_values(
     outputs = tree.leaf_values()[:, :n_outputs]
     values = np.zeros((len(rows), len(view.columns), n_outputs))
     base = np.zeros(n_outputs)
-    rights = tree.target.weight(tree.statistics.node_counts)
+    counts = tree.target.weight(tree.statistics.node_counts)
+    owners = [_column_of(tree, split, owner) for split in range(structure.n_splits)]
+    own_right = [tree.scores(rows, split) > 0 for split in range(structure.n_splits)]
+    other_right = [] if others is None else [tree.scores(others, split) > 0 for split in range(structure.n_splits)]
     for leaf in range(structure.n_leaves):
         path, nodes = structure.path(leaf), structure.nodes_to(leaf)
-        columns = sorted({_column_of(tree, split, owner) for split, _ in path} - {-1})
+        columns = sorted({owners[split] for split, _ in path} - {-1})
         place = {column: number for number, column in enumerate(columns)}
         own = np.ones((len(rows), len(columns)))
         unknown = np.ones((1 if others is None else len(others), len(columns)))
         reached = 1.0
         for (split, goes_right), node, child in zip(path, nodes, nodes[1:], strict=False):
-            column = _column_of(tree, split, owner)
+            column = owners[split]
             if column < 0:  # all rows go one way
                 reached *= float((tree.bias[split] > 0) == goes_right)
                 continue
-            own[:, place[column]] *= (tree.scores(rows, split) > 0) == goes_right
+            own[:, place[column]] *= own_right[split] == goes_right
             if others is None:
-                unknown[:, place[column]] *= rights[child] / rights[node] if rights[node] > 0 else 0.5
+                unknown[:, place[column]] *= counts[child] / counts[node] if counts[node] > 0 else 0.5
             else:
-                unknown[:, place[column]] *= (tree.scores(others, split) > 0) == goes_right
-        shares = reached * _product_shapley(own, unknown)
+                unknown[:, place[column]] *= other_right[split] == goes_right
+        shares = reached * (_product_shapley if others is None else _indicator_shapley)(own, unknown)
         values[:, columns] += shares[..., None] * outputs[leaf]
         base += reached * unknown.prod(axis=1).mean() * outputs[leaf]
     return values, np.tile(base, (len(rows), 1))
@@ -380,6 +388,28 @@ def _product_shapley(own: Doubles, unknown: Doubles) -> Doubles:
                 rest = np.delete(mixed, column, axis=1).prod(axis=1)
                 values[:, column] += weight * rest * (own[:, column] - row[column])
     return values / len(unknown)
+
+
+def _indicator_shapley(own: Doubles, unknown: Doubles) -> Doubles:
+    """Compute the same for indicators a and b.  (n, d), (m, d) → (n, d)
+
+    With g columns of a = 1, b = 0 and l of a = 0, b = 1, and none of a = b = 0, a column of the first kind has
+    the value (g − 1)! l! / (g + l)!, and one of the second kind −g! (l − 1)! / (g + l)!.
+
+    Examples
+    --------
+    >>> own, unknown = np.array([[1.0, 1.0, 0.0]]), np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]])
+    >>> bool(np.allclose(_indicator_shapley(own, unknown), _product_shapley(own, unknown)))
+    True
+    """
+    own, rows = np.unique(own, axis=0, return_inverse=True)
+    unknown, counts = np.unique(unknown, axis=0, return_counts=True)
+    gained, lost = own @ (1 - unknown).T, (1 - own) @ unknown.T
+    is_reachable = (1 - own) @ (1 - unknown).T == 0
+    share = is_reachable * counts / counts.sum()
+    up = share * (gained > 0) * beta(np.maximum(gained, 1), lost + 1)
+    down = share * (lost > 0) * beta(gained + 1, np.maximum(lost, 1))
+    return np.asarray((own * (up @ (1 - unknown)) - (1 - own) * (down @ unknown))[rows.ravel()])
 
 
 def _predict(view: ModelView, rows: Singles) -> Doubles:
@@ -424,22 +454,27 @@ def _sample(
     others: Singles,
     owner: npt.NDArray[np.intp],
     used: npt.NDArray[np.intp],
-    n_permutations: int,
+    rounds: int,
     rng: np.random.Generator,
 ) -> tuple[Doubles, Doubles]:
-    """Estimate Shapley values from pairs of permutations: values and standard errors.  (len(used), n_outputs) each"""
-    n, pairs = len(used), []
-    for _ in range(n_permutations):
-        order, both = rng.permutation(n), []
-        for one in (order, order[::-1]):
-            known = np.zeros((n + 1, len(view.columns)), dtype=bool)
-            for position, column in enumerate(one):
-                known[position + 1 :, used[column]] = True
-            steps = np.diff(_predict_mixed(view, row, others, owner, known), axis=0)
-            both.append(np.empty_like(steps))
-            both[-1][one] = steps
-        pairs.append(np.mean(both, axis=0))
-    return np.mean(pairs, axis=0), np.std(pairs, axis=0, ddof=1) / np.sqrt(n_permutations)
+    """Estimate Shapley values from pairs of permutations: values and standard errors.  (len(used), n_outputs) each
+
+    Each round has one pair for every background row, whose columns turn into those of the row one after the other.
+    """
+    n, steps, pairs = len(used), np.arange(len(used) + 1), list[Doubles]()
+    at_once = max(1, VALUES_AT_ONCE // (2 * len(steps) * len(row)))
+    background = np.tile(others, (rounds, 1))
+    for start in range(0, len(background), at_once):
+        rest = background[start : start + at_once]
+        ranks = rng.permuted(np.tile(np.arange(n), (len(rest), 1)), axis=1)
+        ranks = np.stack([ranks, n - 1 - ranks])  # an order and its reverse
+        turn = np.full((2, len(rest), len(view.columns)), n)  # a column that is not used stays as it is
+        turn[..., used] = ranks
+        mixed = np.where(turn[:, :, None, owner] < steps[:, None], row, rest[:, None])
+        outcomes = _predict(view, np.ascontiguousarray(mixed.reshape(-1, len(row))))
+        changes = np.diff(outcomes.reshape(2, len(rest), n + 1, -1), axis=2)
+        pairs.extend(np.take_along_axis(changes, ranks[..., None], axis=2).mean(axis=0))
+    return np.mean(pairs, axis=0), np.std(pairs, axis=0, ddof=1) / np.sqrt(len(pairs))
 
 
 def _by_column(view: ModelView, values: Doubles) -> Doubles:
