@@ -1,4 +1,4 @@
-"""Threads: blocks of rows, ``n_jobs``, and torch on one thread.
+"""Threads and processes: blocks of rows, ``n_jobs``, torch on one thread, and whether a fit is distributed.
 
 Torch's own threads divide a sum by their number, so its bits would depend on ``n_jobs``; and a process that has used
 them cannot use them in a child that it forks. So torch runs on one thread wherever we call it, and our own threads
@@ -8,9 +8,11 @@ work on blocks that do not depend on their number.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Event, Lock, Thread
 from typing import Protocol, TypeVar
 
@@ -132,3 +134,69 @@ def _set_here(number: int) -> None:
         finally:
             is_set.set()
             other.join()
+
+
+_one_training: ContextVar[bool] = ContextVar("crisptree_one_training", default=False)
+
+
+@contextmanager
+def one_training_at_a_time() -> Iterator[None]:
+    """Train trees inside the block one after the other, as a fit with checkpoints does, which hold one training."""
+    before = _one_training.set(True)
+    try:
+        yield
+    finally:
+        _one_training.reset(before)
+
+
+def limit_trainings(number: int) -> int:
+    """Return the number of trainings that run side by side: 1 inside ``one_training_at_a_time``."""
+    return 1 if _one_training.get() else number
+
+
+_single_process: ContextVar[bool] = ContextVar("crisptree_single_process", default=False)
+
+
+@contextmanager
+def single_process() -> Iterator[None]:
+    """Fit in this process only, on its own rows, as if there were no process group.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier
+    >>> from crisptree.distributed import single_process
+    >>> with single_process():
+    ...     model = CrispTreeClassifier(max_depth=1, random_state=0).fit(*load_iris(return_X_y=True))
+    >>> model.get_n_leaves()
+    2
+    """
+    before = _single_process.set(True)
+    try:
+        yield
+    finally:
+        _single_process.reset(before)
+
+
+def is_distributed() -> bool:
+    """Return True in an initialised process group, outside ``single_process``.
+
+    Examples
+    --------
+    >>> from crisptree.distributed import is_distributed
+    >>> is_distributed()
+    False
+    """
+    torch_distributed = sys.modules.get("torch.distributed")
+    if torch_distributed is None or _single_process.get():
+        return False
+    return bool(torch_distributed.is_available() and torch_distributed.is_initialized())
+
+
+def check_single_process(what: str) -> None:
+    """Refuse in a process group what is not distributed: every process would silently do it by itself."""
+    if is_distributed():
+        raise ValueError(
+            f"{what} is not distributed, only fit of a single tree is (CrispTreeClassifier, CrispTreeRegressor), on "
+            "arrays; but this process is in a process group. Do it inside `crisptree.distributed.single_process()`."
+        )

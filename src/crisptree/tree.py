@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from crisptree.data.raw_rows import Scaling
+from crisptree.equations.annealing import damped_steepness
 from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
 from crisptree.inference.finalization import empty_statistics, leaf_tables
 from crisptree.inference.flat_tree import CrispTree, FlatTree, Rows, route_rows
@@ -105,6 +106,19 @@ class Tree:
         splits, leaves = nodes[: structure.n_splits], nodes[structure.n_splits :] - self.structure.n_splits
         kept = self.leaves[torch.as_tensor(leaves, device=self.leaves.device)]
         return replace(self, structure=structure, splits=self.splits.select(splits.tolist()), leaves=kept)
+
+    def absorb_noise(self, input_noise: float, steepness: float) -> Tree:
+        """Return the tree that routes at a steepness as this one does on average under noise on the inputs.
+
+        Its hyperplanes have smaller weights and the same position.
+        """
+        if not input_noise:
+            return self
+        factor = damped_steepness(steepness, input_noise, self.splits.squared_norms()).detach() / steepness
+        parameters = {name: value.detach() for name, value in self.splits.parameters.items()}
+        for name in ("weight", "bias"):
+            parameters[name] = parameters[name] * factor.reshape(-1, *[1] * (parameters[name].dim() - 1))
+        return replace(self, splits=self.splits.replaced(parameters))
 
     def hard_tables(self, counts: Tensor) -> Tensor:
         """Compute the leaf tables of the deterministic tree from leaf statistics.  (n_leaves, n_values)"""

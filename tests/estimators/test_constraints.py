@@ -9,8 +9,8 @@ from sklearn.base import clone
 
 import crisptree
 from crisptree import CrispTreeClassifier
-from crisptree.learning.engines import ENGINES
 from crisptree.learning.finetuning import WholeTree
+from crisptree.learning.loop import ENGINES
 from crisptree.learning.options import Plan, WeightConstraints
 from crisptree.native import training
 from crisptree.tree import Tree

@@ -7,7 +7,7 @@ from sklearn.base import clone
 import crisptree
 from crisptree import CrispTreeClassifier
 from crisptree.learning import loop as training_loop
-from crisptree.learning.engines import ENGINES
+from crisptree.learning.loop import ENGINES
 from crisptree.targets.classification import Classes
 from tests.toys import clouds, plain_tree
 

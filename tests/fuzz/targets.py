@@ -100,8 +100,9 @@ def _train_on(folder: Path, stop_after: int | None = None) -> None:
     """A short training that goes on from the checkpoint in a folder, and leaves one if it is stopped."""
     import torch
 
+    from crisptree.learning.engines.base import use_store
     from crisptree.learning.finetuning import WholeTree
-    from crisptree.learning.history import StopTraining, use_store
+    from crisptree.learning.history import StopTraining
     from crisptree.learning.loop import DivergenceError, EpochEnd, train
     from crisptree.learning.options import Plan
     from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore

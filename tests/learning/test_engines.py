@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from crisptree.data.raw_rows import Windows
-from crisptree.learning.engines import ENGINES, select_engine
 from crisptree.learning.engines.cuda_engine import kernels
 from crisptree.learning.finetuning import WholeTree
+from crisptree.learning.loop import ENGINES, select_engine
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from crisptree.learning.engines import select_engine
 from crisptree.learning.engines.cuda_graphs import GraphedEngine
 from crisptree.learning.finetuning import WholeTree
+from crisptree.learning.loop import select_engine
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps

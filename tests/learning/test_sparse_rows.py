@@ -9,9 +9,9 @@ from scipy import sparse
 
 from crisptree.data.raw_rows import Scaling, SparseRows
 from crisptree.data.rows import SparseTrainingRows
-from crisptree.learning.engines import ENGINES, select_engine
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.growth import grow, single_leaf
+from crisptree.learning.loop import ENGINES, select_engine
 from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps

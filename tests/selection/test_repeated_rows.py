@@ -7,7 +7,7 @@ import pytest
 
 from crisptree import CrispForestClassifier
 from crisptree.learning.samples import RowSet
-from crisptree.selection.folds import hash_rows, weigh_repeated
+from crisptree.selection.search import hash_rows, weigh_repeated
 
 
 def make_rows(n_distinct: int, times: int) -> RowSet:

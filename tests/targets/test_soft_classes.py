@@ -6,8 +6,8 @@ import torch
 
 from crisptree.data.rows import ArrayRows
 from crisptree.equations.routing import log_path_probabilities
-from crisptree.learning.engines import ENGINES, select_engine
 from crisptree.learning.finetuning import WholeTree, hard_score
+from crisptree.learning.loop import ENGINES, select_engine
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups, Samples
 from crisptree.learning.stumps import Stumps

@@ -37,10 +37,10 @@ from crisptree.cli.training import (
     open_disk_cache,
     open_training_table,
 )
-from crisptree.distributed import is_distributed
 from crisptree.encoding.column_values import counted
 from crisptree.parameters.estimators import MAX_TREES, READABLE, ClassifierParameters
 from crisptree.pipeline.monitoring import ProgressDisplay
+from crisptree.threads import is_distributed
 
 
 @dataclass
@@ -137,8 +137,8 @@ def can_stream(parameters: dict[str, Any]) -> bool:
 
 def describe_untuned(model: Any, n_rows: int) -> Iterator[str]:
     """Note that nothing was selected on held-out rows, where something would be on more rows."""
-    from crisptree.selection.folds import MIN_ROWS
     from crisptree.selection.parameters import is_unresolved
+    from crisptree.selection.search import MIN_ROWS
 
     if n_rows < MIN_ROWS and not model.cv_results_ and is_unresolved(model.training_parameters()):
         yield (

@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted
 from crisptree.data.batches import as_batches
 from crisptree.data.raw_rows import SparseRows
 from crisptree.data.validation import InputSchema, check_rows, split_encoded
-from crisptree.distributed import check_single_process, is_distributed
 from crisptree.encoding.containers import are_batches, materialize, reorder_columns
 from crisptree.estimators.loading import GREEDY, TREE, ReadTrees, register, sections_of
 from crisptree.estimators.selected import PaperProtocol, SelectionResults
@@ -35,6 +34,7 @@ from crisptree.persistence.model_file import ModelFile, ModelFileError, Sections
 from crisptree.pipeline import validation as checks
 from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.targets.base import TargetEncoding
+from crisptree.threads import check_single_process, is_distributed
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
 if TYPE_CHECKING:

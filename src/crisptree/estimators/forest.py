@@ -17,7 +17,6 @@ from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.data.validation import split_encoded
-from crisptree.distributed import check_single_process
 from crisptree.estimators.base import Estimator, RowEstimator, is_plain, set_row_tags
 from crisptree.estimators.classifier import CrispTreeClassifier, ProbabilisticClassifier
 from crisptree.estimators.loading import ESTIMATOR, MEMBER, ReadTrees
@@ -36,6 +35,7 @@ from crisptree.pipeline import validation as checks
 from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.targets.classification import ClassEncoding
 from crisptree.targets.regression import RegressionEncoding, squeeze_outputs
+from crisptree.threads import check_single_process
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.data.raw_rows import Canvas, Windows, WindowView
-from crisptree.distributed import check_single_process
 from crisptree.encoding.containers import refuse_batches
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.loading import ESTIMATOR, STAGE, ReadTrees, read_image_shape
@@ -47,6 +46,7 @@ from crisptree.pipeline.pixels import (
 from crisptree.pipeline.validation import check_parameters, draw_seed, validation_pair
 from crisptree.targets.classification import ClassEncoding
 from crisptree.targets.regression import RegressionEncoding, squeeze_outputs
+from crisptree.threads import check_single_process
 
 if TYPE_CHECKING:
     from crisptree.pipeline.trees import Trained

@@ -73,7 +73,7 @@ class SelectionResults:
                 "simplest_within needs the candidates of model selection; this model has none: all parameters were "
                 "given, there were too few rows, or it was loaded from a file, which lacks them."
             )
-        from crisptree.selection.candidates import find_simplest  # which imports torch
+        from crisptree.selection.candidates import find_simplest
 
         values = find_simplest(trials, points / 100).values
         if values.items() <= self.best_params_.items():

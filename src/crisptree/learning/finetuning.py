@@ -19,13 +19,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.equations.annealing import damped_steepness
 from crisptree.learning.engines.base import Models, array_of
-from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback, StopTraining
+from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
 from crisptree.learning.linear_leaves import LeafModels, can_train, linear_score
 from crisptree.learning.loop import reporting, train
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.samples import Samples, StoppableCallback
 from crisptree.learning.sources.base import SummedRows
 from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.splits import AbstractSplits
@@ -171,21 +170,6 @@ class TrainedTree(NamedTuple):
     tree: Tree
     steepness: float
     record: EpochRecord | None = None
-
-    def damped(self, input_noise: float) -> Tree:
-        """The tree whose turns at the plain steepness are those that it was trained with under noise on the inputs.
-
-        Its hyperplanes are shorter, and where they lie the same.
-        """
-        if not input_noise:
-            return self.tree
-        splits = self.tree.splits
-        damped = damped_steepness(self.steepness, input_noise, splits.squared_norms())
-        factor = damped.detach() / self.steepness
-        shorter = {name: value.detach() for name, value in splits.parameters.items()}
-        for name in ("weight", "bias"):
-            shorter[name] = shorter[name] * factor.reshape(-1, *[1] * (shorter[name].dim() - 1))
-        return replace(self.tree, splits=splits.replaced(shorter))
 
 
 def finetune(

@@ -35,23 +35,24 @@ from crisptree.learning.growth import (
     growing,
     single_leaf,
 )
-from crisptree.learning.history import (
-    EpochCallback,
-    EpochRecord,
-    StoppableCallback,
-    StopTraining,
-    current_store,
-    get_iteration,
-)
+from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
 from crisptree.learning.linear_leaves import compute_residuals, with_models
 from crisptree.learning.options import Spec, WeightConstraints
-from crisptree.learning.samples import RowSet, Samples, Shifts, TrainingTask, relative_weights
+from crisptree.learning.samples import (
+    RowSet,
+    Samples,
+    Shifts,
+    StoppableCallback,
+    TrainingTask,
+    get_iteration,
+    relative_weights,
+)
 from crisptree.learning.sources.base import SummedRows
 from crisptree.learning.stumps import Outcome
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, resolve_kind
 from crisptree.splits.module import seeded
 from crisptree.targets import Classes, Gaussians
-from crisptree.threads import n_threads, workers
+from crisptree.threads import limit_trainings, n_threads, workers
 from crisptree.tree import Tree
 
 FEW_VALUES = 200_000
@@ -150,7 +151,7 @@ def _best_of_starts(train: Callable[[TrainingContext], Training], context: Train
     first = train(context)
     if context.on_epoch:
         return first
-    threads = n_threads(context.spec.n_jobs) if current_store() is None else 1
+    threads = limit_trainings(n_threads(context.spec.n_jobs))
     samples = context.samples if threads == 1 else replace(context.samples, n_jobs=1)
     seed = int(torch.randint(2**62, (), generator=context.generator))
 
@@ -201,7 +202,7 @@ def finalize_tree(soft: TrainedTree, spec: Spec, task: TrainingTask) -> tuple[Cr
 
 def to_deterministic_tree(soft: TrainedTree, spec: Spec, task: TrainingTask) -> CrispTree:
     """The deterministic tree behind a soft one, before any row has been counted."""
-    return soft.damped(spec.growth.input_noise).crisp(task.scaling, soft.steepness)
+    return soft.tree.absorb_noise(spec.growth.input_noise, soft.steepness).crisp(task.scaling, soft.steepness)
 
 
 def add_leaf_statistics(tree: CrispTree, spec: Spec, task: TrainingTask) -> tuple[CrispTree, Nodes | None]:
@@ -479,7 +480,7 @@ def _fit_native_forest(
     constraints: WeightConstraints | None,
 ) -> Iterator[FittedTree]:
     """Train all trees as one work list; where the listener stops growth at a level, they end above it."""
-    rows, threads = task.training, n_threads(spec.n_jobs) if current_store() is None else 1
+    rows, threads = task.training, limit_trainings(n_threads(spec.n_jobs))
     alone = spec if len(bags) == 1 else replace(spec, n_jobs=1)
     common: dict[str, Any] = {"constraints": constraints, "validation": validation}
 
@@ -574,8 +575,8 @@ def _completed(
     """
     device = contexts[0].samples.device
     threads = n_threads(contexts[0].spec.n_jobs)
-    at_once = min(threads, len(contexts)) if current_store() is None else 1
-    each = max(1, threads // (len(contexts) if current_store() is None else 1))
+    at_once = limit_trainings(min(threads, len(contexts)))
+    each = threads // at_once
     if validation is not None:
         validation = replace(validation, n_jobs=each)
 
@@ -602,7 +603,7 @@ def _completed(
         # Finetuning copies the rows of its tree.
         row_bytes = contexts[0].samples.n_features * contexts[0].samples.rows.dtype.itemsize
         copies = row_bytes * max(len(context.samples) for context in contexts)
-        n_at_once = n_streams(device, len(contexts), copies) if current_store() is None else 1
+        n_at_once = limit_trainings(n_streams(device, len(contexts), copies))
         with streams(device, n_at_once) as each_of_device:
             yield from each_of(lambda one: finalize(*one), each_of_device(tuned, numbers))
 

@@ -1,15 +1,9 @@
-"""Records of epochs for callbacks, and the checkpoint store of the running fit."""
+"""Records of epochs, which callbacks receive."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from crisptree.persistence.checkpoints import CheckpointStore
 
 
 @dataclass(frozen=True)
@@ -70,48 +64,3 @@ class StopTraining(Exception):
 
 
 EpochCallback = Callable[[EpochRecord], None]
-
-
-def get_iteration(record: EpochRecord | None, history: Sequence[EpochRecord]) -> int:
-    """The number of a record among those of finetuning in a history, counted from 1; 0 for none."""
-    tuned = [one for one in history if one.phase == "finetune"]
-    return 0 if record is None else 1 + next(number for number, one in enumerate(tuned) if one is record)
-
-
-class StoppableCallback:
-    """Keeps records, passes them on to a callback and remembers that it asked to stop, which makes it true."""
-
-    def __init__(self, callback: EpochCallback | None) -> None:
-        self.callback, self.is_stopped = callback, False
-        self.history: list[EpochRecord] = []
-
-    def __call__(self, record: EpochRecord) -> None:
-        self.history.append(record)
-        try:
-            if self.callback is not None:
-                self.callback(record)
-        except StopTraining:
-            self.is_stopped = True
-            raise StopTraining(record) from None
-
-    def __bool__(self) -> bool:
-        return self.is_stopped
-
-
-_store: ContextVar[CheckpointStore | None] = ContextVar("crisptree_checkpoints", default=None)
-
-
-def current_store() -> CheckpointStore | None:
-    """Return the checkpoint store of the running fit, if it keeps checkpoints."""
-    return _store.get()
-
-
-@contextmanager
-def use_store(store: CheckpointStore) -> Iterator[None]:
-    """Keep trainings inside the block in a store; all of them are written if the block ends without an error."""
-    before = _store.set(store)
-    try:
-        yield
-        store.write()
-    finally:
-        _store.reset(before)

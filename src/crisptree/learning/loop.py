@@ -1,4 +1,4 @@
-"""The only epoch loop: E-step, steps on the splits, leaf tables, once per epoch."""
+"""The only epoch loop: E-step, steps on the splits, leaf tables, once per epoch, by the fastest engine."""
 
 from __future__ import annotations
 
@@ -11,21 +11,51 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.learning.engines import Engine, TrainState, select_engine
 from crisptree.learning.engines.base import (
     Checkpointable,
     DivergenceError,
+    Engine,
     LeafTableState,
+    PartSums,
     Progress,
     RngState,
+    SampleEngine,
     TensorState,
+    TrainState,
 )
+from crisptree.learning.engines.cuda_engine import CudaEngine
+from crisptree.learning.engines.cuda_graphs import GraphedEngine
+from crisptree.learning.engines.cuda_part_sums import CudaPartSums
+from crisptree.learning.engines.native_engine import LbfgsEngine, NativeEngine, NativePartSums
+from crisptree.learning.engines.torch_engine import TorchEngine, TorchPartSums
 from crisptree.learning.history import EpochCallback, EpochRecord
-from crisptree.learning.options import Plan
+from crisptree.learning.options import LBFGS, Plan
 from crisptree.learning.samples import Orders, RowOrders, Samples
 from crisptree.learning.sources.base import SummedRows
 from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.targets import Target
+
+ENGINES: dict[str, type[SampleEngine]] = {
+    "lbfgs": LbfgsEngine,
+    "native": NativeEngine,
+    "cuda": CudaEngine,
+    "graphed": GraphedEngine,
+    "torch": TorchEngine,
+}
+"""By name, in the order in which they are tried."""
+
+PART_SUMS: tuple[type[PartSums], ...] = (NativePartSums, CudaPartSums, TorchPartSums)
+"""Engines of a process group, the fastest first; the last one supports everything."""
+
+
+def select_engine(state: TrainState, samples: Samples, plan: Plan) -> type[SampleEngine]:
+    """The first engine that supports all of it; L-BFGS has a schedule that no other engine could take."""
+    if plan.optimizer == LBFGS and not LbfgsEngine.supports(state, samples, plan):
+        raise ValueError(
+            "`optimizer` must be 'auto' or 'adam' here: 'lbfgs' needs hyperplanes, class labels or numbers as y, dense "
+            "rows in memory, and the compiled kernels."
+        )
+    return next(engine for engine in ENGINES.values() if engine.supports(state, samples, plan))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from crisptree.data.rows import (
 from crisptree.equations.routing import goes_right
 from crisptree.inference import CrispTree
 from crisptree.inference.finalization import SomeTree, SufficientStatistics, record_ranges, sum_statistics
-from crisptree.learning.history import EpochCallback, StoppableCallback
+from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
 from crisptree.learning.options import Plan
 from crisptree.native import training
 from crisptree.persistence.checkpoints import Arrays, Record
@@ -515,6 +515,32 @@ def scaled_samples(
 def relative_weights(weight: npt.NDArray[np.float64]) -> torch.Tensor:
     """Weights in units of their mean, in single precision.  (n,)"""
     return torch.from_numpy(np.maximum(weight / weight.mean(), SMALLEST_WEIGHT)).to(torch.float32)
+
+
+class StoppableCallback:
+    """Record epochs and pass them on to a callback; true once that has raised ``StopTraining``."""
+
+    def __init__(self, callback: EpochCallback | None) -> None:
+        self.callback, self.is_stopped = callback, False
+        self.history: list[EpochRecord] = []
+
+    def __call__(self, record: EpochRecord) -> None:
+        self.history.append(record)
+        try:
+            if self.callback is not None:
+                self.callback(record)
+        except StopTraining:
+            self.is_stopped = True
+            raise StopTraining(record) from None
+
+    def __bool__(self) -> bool:
+        return self.is_stopped
+
+
+def get_iteration(record: EpochRecord | None, history: Sequence[EpochRecord]) -> int:
+    """Return the number of a record among those of finetuning in a history, counted from 1; 0 for none."""
+    tuned = [one for one in history if one.phase == "finetune"]
+    return 0 if record is None else 1 + next(number for number, one in enumerate(tuned) if one is record)
 
 
 @dataclass(frozen=True, eq=False)

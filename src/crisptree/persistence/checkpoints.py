@@ -3,7 +3,7 @@
 A fit is deterministic, so only its trainings, which take long, are recorded: finished ones by their final state, the
 current one by its state after some epoch. A resumed fit starts again, restores the recorded trainings and arrives at
 the same tree, bit for bit. Training gets the store from
-``learning.history.current_store``; without one nothing is recorded.
+``learning.engines.base.use_store``; without one nothing is recorded.
 
 ``fit`` describes the fit, files from ``finished-00000`` on are only ever added, ``working`` is replaced. All have the
 format of model files, arrays and JSON under a checksum, and are written atomically, so that the folder is valid

@@ -15,12 +15,12 @@ from sklearn.utils.validation import (
 )
 
 from crisptree.data.validation import needs_encoder
-from crisptree.distributed import check_single_process
 from crisptree.encoding.containers import as_table, materialize, refuse_batches
 from crisptree.pipeline.validation import draw_seed
 from crisptree.targets.base import check_sample_weight, class_numbers
 from crisptree.targets.classification import Probabilities, check_probabilities, one_hot
 from crisptree.targets.regression import check_regression_target, squeeze_outputs
+from crisptree.threads import check_single_process
 from crisptree.typing import ArrayLike
 
 DEFAULT_COPIES = 4

@@ -9,8 +9,7 @@ import numpy as np
 
 from crisptree.data.raw_rows import Canvas, Scaling, WindowView
 from crisptree.inference import CrispTree
-from crisptree.learning.history import StoppableCallback
-from crisptree.learning.samples import RowSet, TrainingTask
+from crisptree.learning.samples import RowSet, StoppableCallback, TrainingTask
 from crisptree.pipeline.pixels import Image, LabelledPixels, append_outputs
 from crisptree.pipeline.trees import Trained, fit_task, restore_units
 from crisptree.pipeline.validation import holds_out

@@ -26,7 +26,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from crisptree.exceptions import CheckpointError
 from crisptree.inference import CrispTree
-from crisptree.learning.history import EpochRecord, use_store
+from crisptree.learning.history import EpochRecord
 from crisptree.parameters.training import true_or_false
 from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore
 from crisptree.persistence.model_file import Section
@@ -70,6 +70,8 @@ class Checkpoints(NamedTuple):
                 raise ValueError("`resume` must come with `checkpoint`, the folder to continue from; got none.")
             yield seed
             return
+        from crisptree.learning.engines.base import use_store  # which imports torch
+
         files = CheckpointFolder(self.folder)
         with ExitStack() as stack:
             with files.translate_errors():

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from crisptree.data.raw_rows import Scaling
 from crisptree.data.validation import InputSchema, find_image_shape, is_sparse, needs_encoder, resolve_columns
-from crisptree.distributed import MAX_SHARDS
 from crisptree.encoding.containers import materialize
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.base import keep_shared_checkpoints
@@ -30,10 +29,13 @@ from crisptree.pipeline.validation import (
     draw_seed,
     validation_pair,
 )
-from crisptree.selection.folds import SAMPLE_ROWS
+from crisptree.selection.search import SAMPLE_ROWS
 from crisptree.targets import Target
 from crisptree.targets.base import TargetEncoding, check_sample_weight, check_total_weight, detach, sum_weights
 from crisptree.threads import n_threads
+
+MAX_SHARDS = 4096
+"""The sum of so many integers of at most 50 bits fits into 63 bits."""
 
 LOCAL_PARAMETERS = ("n_jobs", "verbose", "callbacks", "random_state", "device")
 """Parameters that may differ between processes; rank 0 draws the seed and runs callbacks and the progress display."""

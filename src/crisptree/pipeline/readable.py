@@ -15,7 +15,7 @@ from crisptree.learning.fitting import add_leaf_statistics, fit_tree
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.selection.candidates import CART_SPLITS, LOSS_SHARE
-from crisptree.selection.folds import make_folds
+from crisptree.selection.search import make_folds
 
 MIN_PROBABILITY = 1e-3
 """Log losses count to here: the leaves of the candidates are not shrunk yet."""

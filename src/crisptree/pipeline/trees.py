@@ -23,9 +23,9 @@ from crisptree.inference.finalization import (
     sum_statistics,
 )
 from crisptree.learning.fitting import Fitted, add_leaf_statistics, device_of, fit_tree, update_tree
-from crisptree.learning.history import EpochRecord, get_iteration
+from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
-from crisptree.learning.samples import RowSet, TrainingTask
+from crisptree.learning.samples import RowSet, TrainingTask, get_iteration
 from crisptree.pipeline.monitoring import Checkpoints, display_trials, record_epochs
 from crisptree.pipeline.validation import (
     RowModel,

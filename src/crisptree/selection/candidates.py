@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from crisptree.inference import FlatTree
 from crisptree.inference.flat_tree import BRANCH_LINEAR, LINEAR_LEAVES, has_linear_leaves
-from crisptree.selection.folds import score_cart
 from crisptree.selection.parameters import FALLBACKS
 
 if TYPE_CHECKING:
@@ -413,9 +412,7 @@ def try_thresholds(search: CandidateSearch) -> Candidates:
     """CART's thresholds, unless scikit-learn's tree is far behind the best."""
     min_score = search.best.score - MAX_DEFICIT[search.target.name]
     is_bounded = search.parameters["scoring"] is None  # the bound is one of accuracy or R²
-    if search.is_free("split") and (
-        not is_bounded or score_cart(search.folds, search.max_depth, search.seed) > min_score
-    ):
+    if search.is_free("split") and (not is_bounded or search.score_cart() > min_score):
         yield from try_cart(search)
 
 

@@ -16,7 +16,6 @@ from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.finalization import end_tables, select_strength, truncate
 from crisptree.inference.flat_tree import BRANCH_LINEAR, LINEAR_LEAVES, CrispForest, has_linear_leaves
 from crisptree.learning.fitting import Bag, fit_forest, fit_tree
-from crisptree.learning.history import current_store
 from crisptree.learning.linear_leaves import (
     PENALTIES,
     PENALTIES_OF_ONE_LEAF,
@@ -41,11 +40,11 @@ from crisptree.selection.candidates import (
     select_against,
     select_smoothed,
 )
-from crisptree.selection.folds import Fold
 from crisptree.selection.parameters import MIXED, TRIAL_SHRINKAGE, is_auto
 from crisptree.selection.scoring import ABSOLUTE_ERROR, SQUARED_ERROR, score_absolute_error, score_rows, weigh_rows
+from crisptree.selection.search import Fold
 from crisptree.targets import Target
-from crisptree.threads import n_threads, workers
+from crisptree.threads import limit_trainings, n_threads, workers
 
 if TYPE_CHECKING:
     from crisptree.selection.search import CandidateSearch
@@ -197,7 +196,7 @@ class TreeEvaluator(Evaluator):
             bags = [Bag(mask, spec.seed) for mask in masks]
             return [_as_flat(fitted.tree) for fitted in fit_forest(spec, whole, bags)]
         is_lbfgs = LBFGS in (spec.growth.optimizer, spec.finetuning.optimizer)
-        n_workers = min(len(folds), n_threads(self.n_jobs)) if is_lbfgs and current_store() is None else 1
+        n_workers = limit_trainings(min(len(folds), n_threads(self.n_jobs))) if is_lbfgs else 1
         spec = spec if n_workers == 1 else replace(spec, n_jobs=1)
         with workers(n_workers) as each_of:
             return list(each_of(lambda fold: _as_flat(fit_tree(spec, fold.problem).tree), folds))
@@ -261,7 +260,7 @@ class TreeEvaluator(Evaluator):
             outputs = one.fit_models(one.cap_depth(depth), descending, of_branches=of_branches)
             return [score_outputs(each, one.fold, self.scoring) for each in outputs]
 
-        with workers(min(len(trees), n_threads(self.n_jobs)) if current_store() is None else 1) as each_of:
+        with workers(limit_trainings(min(len(trees), n_threads(self.n_jobs)))) as each_of:
             by_fold = list(each_of(score_fold, trees))
         return [
             self._make_trial(values | {"leaf_l2": penalty}, rows, trees, depth)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -15,12 +16,12 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.history import current_store, use_store
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Groups, Samples, Update
 from crisptree.persistence.checkpoints import Arrays, CheckpointStore, Record
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
+from crisptree.threads import one_training_at_a_time
 
 
 class SharedCheckpointStore(CheckpointStore):
@@ -44,10 +45,25 @@ class SharedCheckpointStore(CheckpointStore):
         return self.store
 
 
+_store: ContextVar[CheckpointStore | None] = ContextVar("crisptree_checkpoints", default=None)
+
+
+@contextmanager
+def use_store(store: CheckpointStore) -> Iterator[None]:
+    """Keep trainings inside the block in a store, one at a time; all are written if the block ends without an error."""
+    before = _store.set(store)
+    try:
+        with one_training_at_a_time():
+            yield
+        store.write()
+    finally:
+        _store.reset(before)
+
+
 @contextmanager
 def keep_shared_checkpoints(group: ProcessGroup) -> Iterator[None]:
     """Keep trainings of all processes in the store of rank 0."""
-    with use_store(SharedCheckpointStore(current_store(), group)):
+    with use_store(SharedCheckpointStore(_store.get(), group)):
         yield
 
 
@@ -66,7 +82,7 @@ class Progress:
 
     def __init__(self, name: str, n_epochs: int) -> None:
         self.n_epochs = n_epochs
-        self.store = current_store() if n_epochs else None
+        self.store = _store.get() if n_epochs else None
         self.record = Record(0, name) if self.store is None else self.store.next_record(name, n_epochs)
 
     @property

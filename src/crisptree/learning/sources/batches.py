@@ -23,9 +23,9 @@ from crisptree.inference.finalization import (
     record_ranges,
     sum_statistics,
 )
-from crisptree.learning.engines import EpochResult, select_engine
-from crisptree.learning.engines.base import TrainState, all_finite
+from crisptree.learning.engines.base import EpochResult, TrainState, all_finite
 from crisptree.learning.finetuning import WholeTree
+from crisptree.learning.loop import select_engine
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Orders, RowSet, Samples, TrainingTask, group_rows, scaled_samples
 from crisptree.learning.sources.base import (

@@ -22,7 +22,6 @@ from crisptree.data.rows import ArrayRows, UnscaledRows
 from crisptree.inference import CrispTree
 from crisptree.inference.finalization import SomeTree, SufficientStatistics, record_ranges, sum_statistics
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.engines import PART_SUMS
 from crisptree.learning.engines.base import (
     DivergenceError,
     Doubles,
@@ -33,9 +32,19 @@ from crisptree.learning.engines.base import (
     TrainState,
     all_finite,
 )
-from crisptree.learning.history import EpochCallback, EpochRecord, StoppableCallback, StopTraining
+from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
+from crisptree.learning.loop import PART_SUMS
 from crisptree.learning.options import EpochSettings, Plan
-from crisptree.learning.samples import Groups, Result, RowSet, Samples, TrainingTask, Update, scaled_samples
+from crisptree.learning.samples import (
+    Groups,
+    Result,
+    RowSet,
+    Samples,
+    StoppableCallback,
+    TrainingTask,
+    Update,
+    scaled_samples,
+)
 from crisptree.learning.sources.base import Side, SummedRows, group_leaves, side_sums, split_sides
 from crisptree.learning.stumps import SummedLevel
 from crisptree.splits import AbstractSplits
