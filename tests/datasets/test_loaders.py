@@ -11,9 +11,11 @@ from crisptree.datasets import (
     load_connect4,
     load_fashion_mnist,
     load_isbi,
+    load_letter,
     load_mnist,
     load_protein,
     load_sensit,
+    load_usps,
 )
 from crisptree.datasets.catalog import Content, PublishedFile
 from tests.datasets.writers import compress, write_libsvm, write_mnist
@@ -261,3 +263,51 @@ class TestIsbi:
         np.savez(tmp_path / "isbi2012_em.npz", X_train=images, y_train=labels // 2)
         with pytest.raises(DataFormatError, match="these files hold other values"):
             load_isbi(tmp_path)
+
+
+@pytest.mark.parametrize("ending", [".bz2", ""])
+def test_usps_are_images_whose_labels_are_digits_plus_one(ending, published, tmp_path):
+    published("usps", rows={"train": 100, "test": 20})
+    X, X_test = (np.random.default_rng(0).uniform(-1, 1, (n, 256)) for n in (100, 20))
+    write_libsvm(tmp_path / f"usps{ending}", X, np.repeat(np.arange(1, 11), 10))
+    write_libsvm(tmp_path / f"usps.t{ending}", X_test, np.tile(np.arange(1, 11), 2))
+    data = load_usps(tmp_path)
+    assert [part.shape for part in parts(data, "X")] == [(80, 256), (20, 256), (20, 256)]
+    assert np.allclose(data.X_test, X_test, rtol=1e-5)
+    assert data.y_test.tolist() == [*range(10)] * 2
+    assert data.image_shape == (16, 16)
+    assert data.class_names == tuple("0123456789")
+
+
+class TestLetter:
+    @pytest.fixture
+    def rows(self, published):
+        published("letter", rows={"train": 52, "test": 5})
+        X = np.random.default_rng(0).integers(0, 16, (57, 16))
+        return X, [*"ABCDEFGHIJKLMNOPQRSTUVWXYZ" * 2, *"BZABC"]
+
+    def write(self, folder, rows):
+        lines = [",".join([name, *map(str, row)]) for row, name in zip(*rows, strict=True)]
+        (folder / "letter-recognition.data").write_text("\n".join(lines) + "\n")
+
+    def test_the_last_rows_of_the_file_are_the_test_part(self, rows, tmp_path):
+        self.write(tmp_path, rows)
+        data = load_letter(tmp_path)
+        assert np.array_equal(data.X_test, rows[0][52:])
+        assert data.y_test.tolist() == [1, 25, 0, 1, 2]
+        assert [part.shape for part in parts(data, "X")] == [(41, 16), (11, 16), (5, 16)]
+        assert np.array_equal(sorted_rows(data.X_train, data.X_valid), sorted_rows(rows[0][:52]))
+
+    @pytest.mark.parametrize("wrong", ["a,", "A,-1,", "A,1,2,"])
+    def test_rows_that_are_no_letters_are_refused(self, wrong, rows, tmp_path):
+        self.write(tmp_path, rows)
+        path = tmp_path / "letter-recognition.data"
+        path.write_text(path.read_text().replace("A,", wrong, 1))
+        with pytest.raises(DataFormatError, match="must be a capital letter and then 16 whole numbers; row 1 is"):
+            load_letter(tmp_path)
+
+    def test_a_file_that_is_cut_short_is_refused(self, rows, tmp_path):
+        X, y = rows
+        self.write(tmp_path, (X[:-1], y[:-1]))
+        with pytest.raises(DataFormatError, match="the test part of letter has 5 rows; these files have 4"):
+            load_letter(tmp_path)

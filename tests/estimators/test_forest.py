@@ -136,6 +136,41 @@ def test_thresholds_that_compete_are_those_of_the_features_drawn_for_a_split(mak
         assert found == asked if share is None else found <= asked and len(found) > 2
 
 
+@pytest.mark.parametrize("make", [classifier, regressor])
+@pytest.mark.parametrize("more", [{}, {"optimizer": "adam", "algorithm": "em"}], ids=["defaults", "adam"])
+def test_every_split_has_weights_for_a_patch_of_the_image_only(make, more):
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(200, 6, 5, 2)) + (np.arange(200) % 2)[:, None, None, None]
+    forest = make(n_estimators=8, max_features=(3, 2), max_depth=2, **more).fit(images, np.arange(200) % 2)
+    places = set()
+    for tree in forest.forest_:
+        for weight in np.asarray(tree.weight).reshape(-1, 6, 5, 2):
+            rows, columns, _ = np.nonzero(weight)
+            places.add((rows.min(), columns.min()))
+            assert np.array_equal(np.unique(rows), rows.min() + np.arange(3))
+            assert np.array_equal(np.unique(columns), columns.min() + np.arange(2))
+    assert {row for row, _ in places} == {0, 1, 2, 3}
+    assert len(places) > 6
+
+
+@pytest.mark.parametrize(
+    ("rows", "patch", "seen"),
+    [((6, 5), (2, 6), "images of 6 × 5"), ((6, 5), (7, 1), "images of 6 × 5"), ((30,), (2, 2), "rows that are no")],
+    ids=str,
+)
+def test_a_patch_lies_in_the_image(rows, patch, seen):
+    images = np.random.default_rng(0).normal(size=(40, *rows))
+    with pytest.raises(ValueError, match=rf"patch of the image; got \({patch[0]}, {patch[1]}\) for {seen}"):
+        classifier(max_features=patch).fit(images, np.arange(40) % 2)
+
+
+@pytest.mark.parametrize("other", [{"split": "axis"}, {"grow": "cart"}, {"optimizer": "lbfgs"}], ids=str)
+def test_patches_are_those_of_hyperplanes_that_gradients_train(other):
+    images = np.random.default_rng(0).normal(size=(40, 4, 4))
+    with pytest.raises(ValueError, match=r"`(split|grow|optimizer)` must be .* for max_features=\(2, 2\)"):
+        classifier(max_features=(2, 2), **other).fit(images, np.arange(40) % 2)
+
+
 @pytest.mark.parametrize(
     "other",
     [

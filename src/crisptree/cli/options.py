@@ -217,7 +217,7 @@ HELP = {
 }
 """Defaults of commands that differ from those in Python."""
 
-METAVARS = {"image_shape": "HxW[xC]", "scales": "N[,N...]"}
+METAVARS = {"image_shape": "HxW[xC]", "scales": "N[,N...]", "max_features": "<int|float|HxW|none>"}
 """Syntax of values that are more than a word."""
 
 OVERRIDES: dict[str, dict[str, Any]] = {

@@ -14,9 +14,11 @@ from crisptree.datasets.loaders import (
     load_digits,
     load_fashion_mnist,
     load_isbi,
+    load_letter,
     load_mnist,
     load_protein,
     load_sensit,
+    load_usps,
     make_churn,
 )
 
@@ -27,6 +29,8 @@ LOADERS: dict[str, Callable[..., Dataset]] = {
     "connect4": load_connect4,
     "sensit": load_sensit,
     "protein": load_protein,
+    "usps": load_usps,
+    "letter": load_letter,
     "isbi": load_isbi,
 }
 """The loaders by name."""
@@ -40,8 +44,10 @@ __all__ = [
     "load_digits",
     "load_fashion_mnist",
     "load_isbi",
+    "load_letter",
     "load_mnist",
     "load_protein",
     "load_sensit",
+    "load_usps",
     "make_churn",
 ]

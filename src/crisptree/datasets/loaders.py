@@ -294,15 +294,36 @@ def load_protein(data_home: StrPath | None = None) -> Dataset:
     return _load_libsvm("protein", data_home, 357, ("0", "1", "2"))
 
 
+USPS_SHAPE = (16, 16)
+
+
+def load_usps(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
+    """Load digits of envelopes: 7,291 images for training and validation and the official 2,007 for testing.
+
+    Rows are 256 grey values from -1 to 1; 20 % of the training images are split off for validation.
+
+    Examples
+    --------
+    >>> load_usps().X_train.shape  # doctest: +SKIP
+    (5832, 256)
+    """
+    return _load_libsvm("usps", data_home, USPS_SHAPE, tuple(map(str, range(1, 11))), seed, DIGITS)
+
+
 def _load_libsvm(
-    name: str, data_home: StrPath | None, n_features: int, labels: tuple[str, ...], seed: int = 0
+    name: str,
+    data_home: StrPath | None,
+    row_shape: int | tuple[int, ...],
+    labels: tuple[str, ...],
+    seed: int = 0,
+    class_names: tuple[str, ...] | None = None,
 ) -> Dataset:
     """Load LIBSVM files, whose labels are consecutive integers; the first is class 0."""
-    parts = {}
+    shape, parts = np.atleast_1d(row_shape).tolist(), {}
     for part, path in zip(CATALOG[name].rows, locate(name, data_home).paths, strict=True):
-        X, y = read_libsvm_file(path, n_features)
-        parts[part] = (X, y - int(labels[0]))
-    return split_parts(name, parts, labels, (n_features,), seed)
+        X, y = read_libsvm_file(path, math.prod(shape))
+        parts[part] = (X.reshape(len(X), *shape), y - int(labels[0]))
+    return split_parts(name, parts, class_names or labels, tuple(shape), seed)
 
 
 def read_libsvm_file(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
@@ -321,6 +342,35 @@ def read_libsvm_file(path: Path, n_features: int) -> tuple[npt.NDArray[np.float3
     if not (labels == np.trunc(labels)).all() or (np.abs(labels) >= 2**53).any():
         raise DataFormatError(f"{path} must have whole numbers as labels; it has others.")
     return X, labels.astype(np.int64)
+
+
+CAPITALS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+N_LETTER_FEATURES = 16
+
+
+def load_letter(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
+    """Load statistics of images of capital letters: the first 16,000 rows for training and validation, 4,000 for test.
+
+    Rows are 16 whole numbers from 0 to 15; 20 % of the training rows are split off for validation.
+
+    Examples
+    --------
+    >>> load_letter().X_train.shape  # doctest: +SKIP
+    (12800, 16)
+    """
+    path = locate("letter", data_home).paths[0]
+    rows = [line.split(",") for line in read_bytes(path).decode("latin-1").splitlines() if line.strip()]
+    for number, row in enumerate(rows, 1):
+        if len(row) != N_LETTER_FEATURES + 1 or row[0] not in CAPITALS or not all(map(str.isdigit, row[1:])):
+            raise DataFormatError(
+                f"a row of {path} must be a capital letter and then {N_LETTER_FEATURES} whole numbers; row {number} is "
+                f"{','.join(row)[:100]!r}."
+            )
+    X = np.array([row[1:] for row in rows], dtype=np.float32).reshape(-1, N_LETTER_FEATURES)
+    y = np.array([CAPITALS.index(row[0]) for row in rows], dtype=np.int64)
+    n_train = CATALOG["letter"].rows["train"]  # in the order of the file, as its publisher did
+    parts = {"train": (X[:n_train], y[:n_train]), "test": (X[n_train:], y[n_train:])}
+    return split_parts("letter", parts, CAPITALS, (N_LETTER_FEATURES,), seed)
 
 
 ISBI_CLASSES = ("membrane", "cell")

@@ -308,7 +308,7 @@ def _grow_complete(context: TrainingContext, start: CrispTree | None) -> Trained
 
 def _fit_cart(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
     spec = context.spec
-    tree = fit_cart(_of_residuals(spec, context.samples), spec.limits, spec.n_drawn, spec.seed)
+    tree = fit_cart(_of_residuals(spec, context.samples), spec.limits, spec.n_drawn_by_cart, spec.seed)
     return TrainedTree(tree, spec.growth.steepness_at(0))
 
 
@@ -493,7 +493,7 @@ def _fit_native_forest(
             y[problem.rows] = grown.y.numpy()
             problem = problem._replace(y=y)
         if spec.grow == "cart":
-            tree = fit_cart(grown, spec.limits, spec.n_drawn, bag.seed)
+            tree = fit_cart(grown, spec.limits, spec.n_drawn_by_cart, bag.seed)
             problem = problem._replace(tree=tree, keeps_zeros=spec.split == "axis")
         return problem
 

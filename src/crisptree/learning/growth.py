@@ -24,6 +24,7 @@ from crisptree.learning.loop import EpochEnd, reporting, train
 from crisptree.learning.options import (
     LBFGS,
     GrowthLimits,
+    Patch,
     Plan,
     WeightConstraints,
     constrain_start,
@@ -203,13 +204,14 @@ def grow(
     generator: torch.Generator,
     on_epoch: EpochCallback | None = None,
     constraints: WeightConstraints | None = None,
-    n_drawn: int | None = None,
+    n_drawn: int | Patch | None = None,
     holds_on: bool = False,
 ) -> Tree:
     """Grow a tree until the limits hold, each new split trained as a stump on the rows that reach it.
 
-    ``n_drawn`` is how many features a split may have, drawn for each; None lets it have all. ``holds_on`` puts stumps
-    of regressions back that gain little after training, which is where constant leaves had better end.
+    ``n_drawn`` is how many features a split may have, drawn for each, or the patch of the image; None lets it have all.
+    ``holds_on`` puts stumps of regressions back that gain little after training, which is where constant leaves had
+    better end.
     """
     if isinstance(samples, SummedRows):
         return grow_with(
@@ -391,7 +393,7 @@ class TrainedStumps:
     generator: torch.Generator
     on_epoch: EpochCallback | None
     constraints: WeightConstraints | None = None
-    n_drawn: int | None = None
+    n_drawn: int | Patch | None = None
     holds_on: bool = False
 
     tries: ClassVar[int] = TRIES
@@ -407,7 +409,7 @@ class TrainedStumps:
         splits = constrain_start(
             self.kind.candidates(centers, self.generator), centers, self.constraints, is_sparse=samples.is_sparse
         )
-        splits, zeros = with_drawn_features(splits, centers, self.n_drawn, self.generator)
+        splits, zeros = with_drawn_features(splits, centers, self.n_drawn, self.plan.image_shape, self.generator)
         if self.searches_start and isinstance(splits, ObliqueSplits):
             start, target = find_initial_splits(splits, samples, groups, self.generator), samples.target
             sums = start.statistics.reshape(2 * n_nodes, -1)

@@ -115,24 +115,56 @@ class WeightConstraints:
         return ObliqueSplits(weight.masked_fill(zeros, 0.0), bias + (weight * zeros * centers).sum(dim=1)), zeros
 
 
+Patch = tuple[int, int]
+"""Height and width of a part of an image."""
+
+
 def with_drawn_features(
-    splits: AbstractSplits, centers: Tensor, n_drawn: int | None, generator: torch.Generator
+    splits: AbstractSplits,
+    centers: Tensor,
+    n_drawn: int | Patch | None,
+    image_shape: tuple[int, ...] | None,
+    generator: torch.Generator,
 ) -> tuple[AbstractSplits, Tensor | None]:
-    """Splits that each may ask a few features only, drawn for it, and the weights that stay zero for that.
+    """Splits that each may ask a few features or a patch only, drawn for it, and the weights that stay zero for that.
 
     Of thresholds that compete, those on other features stay zero: they part no rows, so that none of them wins.
     """
-    if n_drawn is None or n_drawn >= centers.shape[1] or not isinstance(splits, ObliqueSplits | AxisCandidates):
+    if n_drawn is None or not isinstance(splits, ObliqueSplits | AxisCandidates):
         return splits, None
     weight = splits.parameters["weight"].detach()
-    keys = torch.rand(weight.shape, generator=generator)
-    drawn = keys.argsort(dim=1, stable=True)[:, :n_drawn]
+    if isinstance(n_drawn, tuple):
+        assert image_shape is not None
+        drawn = draw_patches(len(weight), n_drawn, image_shape, generator)
+    elif n_drawn < centers.shape[1]:
+        drawn = torch.rand(weight.shape, generator=generator).argsort(dim=1, stable=True)[:, :n_drawn]
+    else:
+        return splits, None
     zeros = torch.ones(weight.shape, dtype=torch.bool).scatter_(1, drawn, False).to(weight.device)
     weight = weight.masked_fill(zeros, 0.0)
     if isinstance(splits, AxisCandidates):
         return AxisCandidates(weight, -weight * centers), zeros
     weight = torch.nn.functional.normalize(weight, dim=1)
     return ObliqueSplits(weight, -(weight * centers).sum(dim=1)), zeros
+
+
+def draw_patches(n_splits: int, patch: Patch, image_shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Features of the pixels of a patch at a random place for every split, all channels.  (n_splits, n_drawn)
+
+    Examples
+    --------
+    >>> draw_patches(1, (2, 1), (2, 2), torch.Generator().manual_seed(0)).tolist()
+    [[0, 2]]
+    """
+    features = torch.arange(math.prod(image_shape)).reshape(*image_shape[:2], -1)
+    tops, lefts = (
+        torch.randint(side - length + 1, (n_splits,), generator=generator).tolist()
+        for side, length in zip(image_shape, patch, strict=False)
+    )
+    height, width = patch
+    return torch.stack(
+        [features[top : top + height, left : left + width].flatten() for top, left in zip(tops, lefts, strict=True)]
+    )
 
 
 def constrain_start(
@@ -320,8 +352,8 @@ class Spec:
         Every random number follows from it.
     constraints : Constraints
         What the weights of splits may be.
-    n_drawn : int or None
-        How many features a split may ask, drawn for each; None lets it ask all.
+    n_drawn : int, (height, width) or None
+        How many features a split may ask, drawn for each, or the patch of the image; None lets it ask all.
     leaf_penalty : float or None
         λ of linear models in the leaves; None where leaves are constant.
     grows_on_residuals : bool
@@ -348,7 +380,7 @@ class Spec:
     n_jobs: int | None
     seed: int
     constraints: Constraints = field(default_factory=Constraints)
-    n_drawn: int | None = None
+    n_drawn: int | Patch | None = None
     leaf_penalty: float | None = None
     grows_on_residuals: bool = False
     has_branch_models: bool = False
@@ -416,6 +448,12 @@ class Spec:
         )
 
     @property
+    def n_drawn_by_cart(self) -> int | None:
+        """How many features a threshold of CART may ask, which has no patch."""
+        assert not isinstance(self.n_drawn, tuple)
+        return self.n_drawn
+
+    @property
     def grows_by_lbfgs(self) -> bool:
         """True if L-BFGS trains the stumps of growth."""
         return self.growth.optimizer == LBFGS and self.grow == "greedy" and self.split == "oblique"
@@ -470,7 +508,8 @@ def resolve_optimizer(parameters: Mapping[str, Any], *, is_small_table: bool) ->
     is_linear = parameters["split"] == "oblique" or (
         parameters["split"] == "axis" and parameters["grow"] not in ("greedy", "balanced")
     )
-    is_plain = not (parameters["spatial_penalty"] or parameters.get("max_shift"))
+    has_patches = isinstance(parameters.get("max_features"), tuple | list)
+    is_plain = not (parameters["spatial_penalty"] or parameters.get("max_shift") or has_patches)
     is_likelihood = parameters["algorithm"] == "likelihood" and parameters["device"] in ("auto", "cpu")
     return LBFGS if is_small_table and is_linear and is_plain and is_likelihood else ADAM
 

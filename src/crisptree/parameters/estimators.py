@@ -522,6 +522,12 @@ SHARE_RULE = Rule(
 )
 
 
+SHARE_OR_PATCH = Rule(
+    lambda value: SHARE_RULE.holds(value) or whole_numbers((2,))(value),
+    f"{SHARE_RULE.sentence}, or the (height, width) of a patch of the image",
+)
+
+
 @declare_parameters
 class BaggingParameters(TreeParameters):
     """Parameters of forests."""
@@ -541,13 +547,15 @@ class BaggingParameters(TreeParameters):
         rule=SHARE_RULE,
         flag="--max-samples",
     )
-    max_features: int | float | str | None = parameter(
+    max_features: int | float | str | tuple[int, int] | None = parameter(
         default="auto",
-        kind='int, float, "sqrt", "log2", "auto" or None',
+        kind='int, float, (height, width), "sqrt", "log2", "auto" or None',
         doc="""Number of features drawn for each split, or their share. None takes all. "auto" takes all for
         hyperplanes and the square root of their number for CART's thresholds, unless the fit selects
-        otherwise. Split modules and growth other than "greedy" and "cart" take all.""",
-        rule=word_or("auto", word_or("sqrt", word_or("log2", SHARE_RULE))),
+        otherwise. Split modules and growth other than "greedy" and "cart" take all. Of images,
+        (height, width) takes the pixels of such a patch, at a random place for each split;
+        ``split="oblique"`` only.""",
+        rule=word_or("auto", word_or("sqrt", word_or("log2", SHARE_OR_PATCH))),
         flag="--max-features",
     )
     max_depth: Any = parameter(

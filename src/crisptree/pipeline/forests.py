@@ -390,11 +390,25 @@ def make_cart_family(values: Mapping[str, Any], parameters: Mapping[str, Any]) -
     return cart | {name: None if parameters[name] == "auto" else parameters[name] for name in LIMITS_OF_CART}
 
 
+def check_patch(patch: Sequence[int], image_shape: tuple[int, ...] | None) -> tuple[int, int]:
+    """Validate that a patch (height, width) lies in the image that a row is."""
+    height, width = map(int, patch)
+    if image_shape is None or height > image_shape[0] or width > image_shape[1]:
+        seen = "rows that are no images" if image_shape is None else f"images of {image_shape[0]} × {image_shape[1]}"
+        raise ValueError(
+            f"`max_features` must be a number, a share or the (height, width) of a patch of the image; got "
+            f"{(height, width)} for {seen}. Set image_shape=(height, width), or take a smaller patch."
+        )
+    return height, width
+
+
 def adapt_to_forest(spec: Spec, max_features: Any, n_features: int) -> Spec:
     """Return the spec of one of many trees: CART's thresholds, one start, and features drawn for every split.
 
     "auto" draws no features for hyperplanes, which are averaged anyway, and the square root for thresholds.
     """
+    if isinstance(max_features, tuple | list):
+        return replace(spec, n_drawn=check_patch(max_features, spec.image_shape), n_init=1)
     share = ("sqrt" if spec.grow == "cart" else None) if max_features == "auto" else max_features
     roots = {"sqrt": np.sqrt(n_features), "log2": np.log2(n_features)}
     n_drawn = max(1, round(roots[share])) if share in roots else count_share(share, n_features)

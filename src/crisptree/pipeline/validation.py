@@ -248,6 +248,13 @@ CAPABILITIES = (
         {"max_features": ALL_FEATURES},
         "Features are drawn for splits that are found one by one.",
     ),
+    Capability(
+        "patches of images (`max_features=(height, width)`)",
+        "max_features={max_features!r}",
+        lambda v: v["is_forest"] and isinstance(v["max_features"], tuple | list),
+        {"split": values("oblique"), "grow": values("greedy"), "optimizer": MINI_BATCHES},
+        "A patch is the part of an image whose pixels a hyperplane has weights for.",
+    ),
 )
 """In the order in which they are checked."""
 
