@@ -26,6 +26,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "roughness": ("way", "part", "roughness", "seed"),
     "segmentation": ("row", "seed"),
     "recipe": ("kind", "part", "seed"),
+    "extension": ("part", "row", "seed"),
 }
 """The fields that identify a record of each experiment; the data set is the name of the file."""
 
