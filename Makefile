@@ -21,7 +21,7 @@ help:
 	@echo "make check      style, spelling, prose and types only"
 	@echo "make bench-predict, make bench-fit   how fast prediction and training are"
 	@echo "make bench-tables   scores, ranks and fit times on real tables beside other models; hours, resumes; JOBS=16 (set CRISPTREE_DATA: tables.zip)"
-	@echo "make paper      sections 4.1 to 4.4 and the supplement, on the data sets whose files are there; hours, resumes; JOBS=16, DRY=--dry-run"
+	@echo "make paper      sections 4.1 to 4.4, the supplement and the extension, on the data sets whose files are there; hours, resumes; JOBS=16, DRY=--dry-run"
 	@echo "make paper-quick   a small version on the bundled digits; minutes"
 	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it) and from tables of results"
 	@echo "make lock       write requirements-lock.txt anew: all versions and hashes that the tests were run with"
@@ -137,6 +137,7 @@ paper: setup
 	$(BIN)/python -m experiments.roughness --shallow $(DRY)
 	$(BIN)/python -m experiments.segmentation --which paper,finetuned,unsmoothed --seeds 0,1,2 $(DRY)
 	$(BIN)/python -m experiments.cnn $(DRY)
+	$(BIN)/python -m experiments.extension $(DRY)
 	test -n "$(DRY)" || $(BIN)/python -m experiments.report
 	test -n "$(DRY)" || $(BIN)/python docs/pictures.py figure_1 information_gain plot_supplement_trees
 
