@@ -7,7 +7,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Regularisation": (
         *("l1", "l2", "input_noise", "shrinkage", "ccp_alpha", "leaf_prior", "leaf_l2", "penalty_share"),
     ),
-    "Constraints on splits": ("sign_cst", "max_features_per_split", "interaction_cst", "round_splits"),
+    "Constraints on splits": ("monotonic_cst", "max_features_per_split", "interaction_cst", "round_splits"),
     "Data": (
         "categorical_features",
         "scale",

@@ -73,7 +73,7 @@ EARLIER_DEFAULTS: dict[str, Any] = {
     "penalty_share": "rows",
     "finetune_steepness": "restart",
     "max_shift": 0,
-    "sign_cst": None,
+    "monotonic_cst": None,
     "max_features_per_split": None,
     "interaction_cst": None,
     "categorical_features": "auto",

@@ -48,7 +48,7 @@ CASES = {
     ),
     "constrained weights, pruned": (
         halves,
-        {"sign_cst": {2: 1}, "max_features_per_split": 2, "ccp_alpha": "auto", "max_depth": 2},
+        {"max_features_per_split": 2, "ccp_alpha": "auto", "max_depth": 2},
         {},
     ),
 }

@@ -224,8 +224,9 @@ def test_a_distributed_regression_tree_is_comparable_to_a_single_process():
 
 def test_constraints_hold_in_a_distributed_fit():
     X, y, _ = rows("level by level")
-    held = {"sign_cst": {2: -1, 3: 1}, "max_features_per_split": 2}
-    tree = CrispTreeClassifier.from_flat(**QUICK | PLAIN | held).fit(X, y).tree_
+    held = {"monotonic_cst": {2: -1, 3: 1}, "max_features_per_split": 2}
+    tree = CrispTreeClassifier.from_flat(**QUICK | PLAIN | held).fit(X, y == y[0]).tree_
+    assert tree.statistics.monotonic is not None
     assert tree.structure.n_splits > 1
     assert (tree.weight[:, 2] <= 0).all()
     assert (tree.weight[:, 3] >= 0).all()

@@ -53,7 +53,7 @@ CASES = {
     "alternating": PLAIN | {"algorithm": "alternating"},
     "thresholds": PLAIN | {"split": "axis", "max_depth": 2},
     "dropout": PLAIN | {"split": dropout, "max_depth": 2},
-    "few weights": PLAIN | {"max_features_per_split": 2, "sign_cst": {0: 1}, "max_depth": 2},
+    "few weights": PLAIN | {"max_features_per_split": 2, "max_depth": 2},
     "pruned on held-out rows": PLAIN | {"ccp_alpha": "auto", "max_depth": 2},
     "linear leaves": PLAIN | {"leaf_model": "linear", "leaf_l2": 1.0, "max_depth": 2},
 }

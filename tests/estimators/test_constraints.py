@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import crisptree
-from crisptree import CrispTreeClassifier
+from crisptree import CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.loop import ENGINES
 from crisptree.learning.options import Plan, WeightConstraints
@@ -51,12 +51,12 @@ def are_apart(weight):
 
 
 CASES = {
-    "sign_cst": ({"sign_cst": SIGNS}, signs_hold),
+    "monotonic_cst": ({"monotonic_cst": SIGNS}, signs_hold),
     "few": ({"max_features_per_split": 2}, at_most(2)),
     "one": ({"max_features_per_split": 1}, at_most(1)),
     "interaction_cst": ({"interaction_cst": APART}, are_apart),
     "all": (
-        {"sign_cst": SIGNS, "max_features_per_split": 2, "interaction_cst": APART},
+        {"monotonic_cst": SIGNS, "max_features_per_split": 2, "interaction_cst": APART},
         lambda weight: signs_hold(weight) and at_most(2)(weight) and are_apart(weight),
     ),
 }
@@ -98,7 +98,7 @@ def test_constraints_that_fit_the_data_cost_little():
         name: CrispTreeClassifier.from_flat(**PLAIN, **constraints).fit(*training).score(*judged)
         for name, (constraints, _) in [
             ("none", ({}, None)),
-            ("signs", CASES["sign_cst"]),
+            ("signs", CASES["monotonic_cst"]),
             ("three", ({"max_features_per_split": 3}, 0)),
         ]
     }
@@ -110,26 +110,68 @@ def test_constraints_that_fit_the_data_cost_little():
 def test_a_sign_against_the_data_gives_weights_of_zero():
     X = np.random.default_rng(0).normal(size=(300, 2))
     y = X[:, 0] > X[:, 1]
-    model = CrispTreeClassifier.from_flat(**PLAIN | {"max_depth": 1}, sign_cst={0: 1, 1: 1}).fit(X, y)
+    model = CrispTreeClassifier.from_flat(**PLAIN | {"max_depth": 1}, monotonic_cst={0: 1, 1: 1}).fit(X, y)
     assert np.count_nonzero(model.tree_.weight) == 1
     assert 0.6 < model.score(X, y) < 0.9
 
 
-def test_one_signed_feature_alone_forbids_no_boundary():
-    """A hyperplane may be turned around with its children: signs bind features to each other, not to a class."""
-    X = np.random.default_rng(0).normal(size=(300, 2))
-    for sign in (1, -1):
-        for y in (X[:, 0] > X[:, 1], X[:, 0] < X[:, 1]):
-            assert (
-                CrispTreeClassifier.from_flat(**PLAIN | {"max_depth": 1, "min_updates": 300}, sign_cst={0: sign})
-                .fit(X, y)
-                .score(X, y)
-                > 0.95
-            )
+def test_predictions_are_monotonic_whatever_is_done_to_the_estimator():
+    model = CrispTreeClassifier.from_flat(**PLAIN | {"max_depth": 4}, monotonic_cst={"age": 1, "debt": -1}).fit(X, Y)
+    forest = CrispForestClassifier(n_estimators=4, max_depth=4, monotonic_cst=[1, 0, -1, 0, 0, 0], random_state=0)
+    updated = clone(model).partial_fit(X[:200], Y[:200], classes=["no", "yes"]).partial_fit(X[200:], Y[200:])
+    younger = clone(model).set_params(max_depth=2, warm_start=True).fit(X, Y).set_params(max_depth=4).fit(X, Y)
+    models = [
+        model,
+        model.prune(0.02),
+        model.truncate(2),
+        model.before_finetuning(),
+        forest.fit(X, Y),
+        updated,
+        younger,
+    ]
+    rng = np.random.default_rng(0)
+    older, deeper = (
+        X.assign(age=X.age + rng.exponential(9, len(X))),
+        X.assign(debt=X.debt + rng.exponential(400, len(X))),
+    )
+    for one in models:
+        before = one.predict_proba(X)[:, 1]
+        assert len(set(before)) > 1
+        assert (one.predict_proba(older)[:, 1] >= before).all()
+        assert (one.predict_proba(deeper)[:, 1] <= before).all()
+
+
+def test_a_loaded_model_is_pruned_with_its_leaves_in_order(tmp_path):
+    parameters = PLAIN | {"max_depth": 4}
+    model = CrispTreeClassifier.from_flat(**parameters, monotonic_cst={"age": 1}).fit(X, Y)
+    model.save(tmp_path / "monotonic.crisp")
+    loaded = crisptree.load(tmp_path / "monotonic.crisp").prune(0.01)
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.prune(0.01).predict_proba(X))
+    assert loaded.tree_.statistics.monotonic.tolist() == [1, 0, 0, 0, 0, 0]
+
+
+def test_regression_is_monotonic_and_keeps_its_mean():
+    y = np.sin(X.age / 4) + X.income / 1000
+    model = CrispTreeRegressor(max_depth=4, monotonic_cst={"age": 1}, random_state=0).fit(X, y)
+    assert (model.predict(X.assign(age=X.age + 3)) >= model.predict(X)).all()
+    assert model.predict(X).mean() == pytest.approx(y.mean(), abs=0.05)
+    assert model.tree_.linear_weight is None
+
+
+@pytest.mark.parametrize(
+    ("y", "model", "what"),
+    [
+        (np.arange(400) % 3, CrispTreeClassifier(monotonic_cst={"age": 1}), "3 classes"),
+        (np.zeros((400, 2)), CrispTreeRegressor(monotonic_cst={"age": 1}), "2 outputs"),
+    ],
+)
+def test_targets_without_an_order_are_refused(y, model, what):
+    with pytest.raises(ValueError, match=f"y must have two classes, or one output, for `monotonic_cst`; got {what}"):
+        model.fit(X, y)
 
 
 def test_constraints_restrict_model_selection_to_hyperplanes():
-    model = CrispTreeClassifier.from_flat(**QUICK, max_features_per_split=2, sign_cst={"age": 1}).fit(X, Y)
+    model = CrispTreeClassifier.from_flat(**QUICK, max_features_per_split=2, monotonic_cst={"age": 1}).fit(X, Y)
     assert model.best_params_
     assert all(trial.values.get("split") != "axis" for trial in model.cv_results_)
     assert at_most(2)(model.tree_.weight)
@@ -137,7 +179,7 @@ def test_constraints_restrict_model_selection_to_hyperplanes():
 
 
 def test_constraints_hold_on_sparse_rows():
-    model = CrispTreeClassifier.from_flat(**PLAIN, sign_cst={0: 1, 2: -1}, max_features_per_split=3).fit(
+    model = CrispTreeClassifier.from_flat(**PLAIN, monotonic_cst={0: 1, 2: -1}, max_features_per_split=3).fit(
         sparse.csr_matrix(X), Y
     )
     assert at_most(3)(model.tree_.weight)
@@ -182,14 +224,16 @@ def test_interaction_constraints_keep_the_strongest_group_and_its_largest_weight
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
-        ({"sign_cst": {"age": 2}}, "`sign_cst` must be None or a dict of columns"),
-        ({"sign_cst": {"age": True}}, "`sign_cst` must be None or a dict of columns"),
-        ({"sign_cst": ["age"]}, "`sign_cst` must be None or a dict of columns"),
-        ({"sign_cst": {-1: 1}}, "`sign_cst` must be None or a dict of columns"),
-        ({"sign_cst": {"agee": 1}}, "`sign_cst` must name columns of X; got 'agee'. Did you mean 'age'"),
-        ({"sign_cst": {"zzz": 1}}, "They are 'age', 'income'"),
-        ({"sign_cst": {6: 1}}, "numbered from 0 to 5; got 6"),
-        ({"sign_cst": {"age": 1, 0: -1}}, "`sign_cst` must name every column once; got 0 again"),
+        ({"monotonic_cst": {"age": 2}}, "`monotonic_cst` must be None, a dict of columns"),
+        ({"monotonic_cst": {"age": True}}, "`monotonic_cst` must be None, a dict of columns"),
+        ({"monotonic_cst": ["age"]}, "`monotonic_cst` must be None, a dict of columns"),
+        ({"monotonic_cst": {-1: 1}}, "`monotonic_cst` must be None, a dict of columns"),
+        ({"monotonic_cst": [1, 0, -1]}, "`monotonic_cst` must have a number for each of the 6 columns of X; got 3"),
+        ({"monotonic_cst": {"age": 1}, "leaf_model": "linear"}, "`leaf_model` must be 'auto' or 'constant' for"),
+        ({"monotonic_cst": {"agee": 1}}, "`monotonic_cst` must name columns of X; got 'agee'. Did you mean 'age'"),
+        ({"monotonic_cst": {"zzz": 1}}, "They are 'age', 'income'"),
+        ({"monotonic_cst": {6: 1}}, "numbered from 0 to 5; got 6"),
+        ({"monotonic_cst": {"age": 1, 0: -1}}, "`monotonic_cst` must name every column once; got 0 again"),
         ({"interaction_cst": [["age"]]}, "`interaction_cst` must be None or a list of two or more groups"),
         ({"interaction_cst": [["age"], []]}, "`interaction_cst` must be None or a list of two or more groups"),
         (
@@ -197,7 +241,7 @@ def test_interaction_constraints_keep_the_strongest_group_and_its_largest_weight
             "`interaction_cst` must name every column once; got 'age' again",
         ),
         ({"max_features_per_split": 0}, "`max_features_per_split` must be a whole number of at least 1 or None"),
-        ({"sign_cst": {"age": 1}, "split": "axis"}, "`split` must be 'auto' or 'oblique' for `sign_cst`"),
+        ({"monotonic_cst": {"age": 1}, "split": "axis"}, "`split` must be 'auto' or 'oblique' for `monotonic_cst`"),
         ({"max_features_per_split": 2, "grow": "cart"}, "`grow` must be 'greedy' or 'balanced' for"),
     ],
 )
@@ -208,4 +252,4 @@ def test_constraints_that_cannot_be_are_refused_in_words(constraints, message):
 
 def test_names_need_a_frame():
     with pytest.raises(ValueError, match="must give the numbers of columns where X has no names"):
-        CrispTreeClassifier.from_flat(**PLAIN, sign_cst={"age": 1}).fit(X.to_numpy(), Y)
+        CrispTreeClassifier.from_flat(**PLAIN, monotonic_cst={"age": 1}).fit(X.to_numpy(), Y)

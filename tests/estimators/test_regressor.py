@@ -24,7 +24,7 @@ WAYS = [
     {"max_leaf_nodes": 4},
     {"grow": "cart"},
     {"l1": 0.01, "input_noise": 0.3},
-    {"sign_cst": {0: 1, 1: -1}, "max_features_per_split": 2},
+    {"monotonic_cst": {0: 1, 1: -1}, "max_features_per_split": 2},
     {"early_stopping": True, "ccp_alpha": "auto", "shrinkage": "auto"},
 ]
 

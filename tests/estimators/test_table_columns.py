@@ -206,10 +206,10 @@ def test_parameters_name_columns_by_their_labels_where_these_are_numbers():
     X, y = clouds(80, n_features=3, n_classes=2)
     frame = pd.DataFrame(X, columns=[3, 2, 1])
     for sign in (1, -1):
-        model = plain_tree(**SMALL, sign_cst={3: sign}).fit(frame, y)
+        model = plain_tree(**SMALL, monotonic_cst={3: sign}).fit(frame, y)
         assert (sign * model.tree_.weight[:, 0] >= 0).all()
-    with pytest.raises(ValueError, match=r"`sign_cst` must name columns of X; got 0\. They are 3, 2, 1\."):
-        plain_tree(**SMALL, sign_cst={0: 1}).fit(frame, y)
+    with pytest.raises(ValueError, match=r"`monotonic_cst` must name columns of X; got 0\. They are 3, 2, 1\."):
+        plain_tree(**SMALL, monotonic_cst={0: 1}).fit(frame, y)
     whole = frame.round().astype(int)
     assert TableEncoder(categorical=[3]).fit(whole).preprocessing_.columns[0].kind == "category"
     assert (

@@ -325,17 +325,17 @@ def test_constraints_name_columns_of_the_table_and_hold_the_features_that_they_b
     age[:10] = np.nan
     frame = pd.DataFrame({"plan": plan, "age": age, "visits": rng.normal(size=120)})
     y = (np.nan_to_num(age) + (plan == "more") - frame["visits"] > 0.5).astype(int)
-    model = plain_tree(max_depth=2, epochs=5, finetune_epochs=5, random_state=0, sign_cst={"age": -1, "visits": 1})
+    model = plain_tree(max_depth=2, epochs=5, finetune_epochs=5, random_state=0, monotonic_cst={"age": -1, "visits": 1})
     weights = model.fit(frame, y).tree_.weight
     names = model.encoder_.preprocessing_.feature_names
     assert (weights[:, names.index("age")] <= 0).all()
     assert (weights[:, names.index("visits")] >= 0).all()
-    model.set_params(sign_cst=None, interaction_cst=[["plan", "age"], ["visits"]]).fit(frame, y)
+    model.set_params(monotonic_cst=None, interaction_cst=[["plan", "age"], ["visits"]]).fit(frame, y)
     used = model.tree_.weight != 0
     mine = [name != "visits" for name in names]
     assert not (used[:, mine].any(axis=1) & used[:, names.index("visits")]).any()
     with pytest.raises(ValueError, match="'plan' is a category"):
-        model.set_params(sign_cst={"plan": 1}, interaction_cst=None).fit(frame, y)
+        model.set_params(monotonic_cst={"plan": 1}, interaction_cst=None).fit(frame, y)
 
 
 def test_whole_numbers_with_holes_stay_whole_in_the_nearest_change():
@@ -392,6 +392,6 @@ def test_what_is_no_table_is_refused_in_words(X, words):
 
 def test_a_sign_of_a_column_that_is_left_out_is_refused():
     table = {"age": [41, 12, 30] * 20, "plan": ["a", "b", "a"] * 20, "fee": [1.0, 2.0, 3.0] * 20}
-    model = CrispTreeClassifier(categorical_features=TableEncoder(drop=["age"]), sign_cst={"age": 1})
+    model = CrispTreeClassifier(categorical_features=TableEncoder(drop=["age"]), monotonic_cst={"age": 1})
     with pytest.raises(ValueError, match="'age' is left out"):
         model.fit(table, [0, 1, 0] * 20)

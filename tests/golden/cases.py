@@ -74,6 +74,11 @@ def iris_names() -> Data:
     return data.data, data.target_names[data.target]
 
 
+def iris_two() -> Data:
+    X, y = iris_names()
+    return X[y != "setosa"], y[y != "setosa"]
+
+
 def connect4() -> Data:
     return connect4_like(500)
 
@@ -370,11 +375,11 @@ CLASSIFICATION: dict[str, Case] = {
 }
 
 CONSTRAINTS: dict[str, Case] = {
-    "monotone": fitted(iris_names, sign_cst={"petal length (cm)": 1, 1: -1}, algorithm="likelihood"),
+    "monotone": fitted(iris_two, monotonic_cst={"petal length (cm)": 1, 1: -1}, algorithm="likelihood"),
     "few features per split": fitted(digits, max_features_per_split=5),
     "interactions": fitted(iris, interaction_cst=[[0, 1], [2, 3]]),
-    "all constraints": fitted(iris, sign_cst={2: 1}, max_features_per_split=1, interaction_cst=[[0], [2]]),
-    "monotone regression": regressed(steps, sign_cst={0: 1, 1: -1}, max_features_per_split=3),
+    "all constraints": fitted(iris_two, monotonic_cst={2: 1}, max_features_per_split=1, interaction_cst=[[0], [2]]),
+    "monotone regression": regressed(steps, monotonic_cst={0: 1, 1: -1}, max_features_per_split=3),
 }
 
 REGRESSION: dict[str, Case] = {

@@ -48,7 +48,7 @@ def alone(spec, whole, bag):
         ({"input_noise": 0.4, "l1": 0.01}, None, SIDES, Classes(3)),
         ({"algorithm": "em", "max_leaf_nodes": 5}, None, SIDES, Classes(3)),
         ({}, 2, SIDES, Classes(3)),
-        ({"max_features_per_split": 2, "sign_cst": {0: 1}}, None, SIDES, Classes(3)),
+        ({"max_features_per_split": 2, "monotonic_cst": {0: 1}}, None, SIDES, Classes(3)),
         ({}, None, NUMBERS, Gaussians(2)),
     ],
     ids=["plain", "noise", "best first", "drawn features", "constraints", "numbers"],

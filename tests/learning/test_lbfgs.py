@@ -257,7 +257,7 @@ def test_what_lbfgs_cannot_train_is_refused(parameters, options, message):
 def test_small_tables_with_categories_or_signs_are_trained_by_lbfgs():
     table = {"plan": ["a", "b", "c", "c", "b"] * 18, "age": [7 * row % 31 for row in range(90)]}
     y = [int(row % 5 in (1, 4) or 7 * row % 31 > 20) for row in range(90)]
-    for changes in ({"l1": 0.01}, {"sign_cst": {"age": 1}}):
+    for changes in ({"l1": 0.01}, {"monotonic_cst": {"age": 1}}):
         model = CrispTreeClassifier(**FIXED | changes, shrinkage=0.0).fit(table, y)
         assert len(tuned(model)) == LBFGS_PHASES["finetuning"]["epochs"]
 

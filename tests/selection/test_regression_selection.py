@@ -68,7 +68,7 @@ def test_a_warm_start_goes_on_with_either_kind():
     np.testing.assert_array_equal(more.predict(X), regressor(split="mixed", n_estimators=4).fit(X, y).predict(X))
 
 
-@pytest.mark.parametrize("changes", [{"sign_cst": {0: 1}}, {"leaf_model": "linear"}])
+@pytest.mark.parametrize("changes", [{"monotonic_cst": {0: 1}}, {"leaf_model": "linear"}])
 def test_a_mixed_forest_refuses_what_thresholds_cannot_have(changes):
     with pytest.raises(ValueError, match="must be"):
         regressor(split="mixed", **changes).fit(X, y)

@@ -129,6 +129,51 @@ class Batches:
         return cls(one_pass, columns, str(path))
 
     @classmethod
+    def from_dataset(
+        cls, data: Any, target: str, *, weights: str | None = None, at_once: int = ROWS_AT_ONCE
+    ) -> Batches:
+        """Read numeric columns of a distributed or partitioned table, a part of it at a time.
+
+        Parameters
+        ----------
+        data : pyarrow Dataset, dask DataFrame, Spark DataFrame or Ray Dataset
+            The table. Its rows must be the same in every pass: sample or shuffle with a seed, or cache it.
+        target, weights : str
+            Columns of the target and of sample weights.
+        at_once : int, default=65536
+            Rows of a batch; batches of a dask DataFrame are its partitions.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> import pyarrow.dataset
+        >>> from crisptree import Batches
+        >>> table = pa.table({"a": [1.0, 2.0, 3.0], "b": [0, 1, 0], "label": ["no", "yes", "no"]})
+        >>> rows = Batches.from_dataset(pa.dataset.dataset(table), target="label", at_once=2)
+        >>> rows.columns, [batch.y.tolist() for batch in rows.one_pass()]
+        (['a', 'b'], [['no', 'yes'], ['no']])
+        """
+        read = next((READERS[name] for name in READERS if hasattr(data, name)), None)
+        if read is None:
+            raise TypeError(
+                "`data` must be a Dataset of pyarrow or Ray, or a DataFrame of dask or Spark; got "
+                f"{type(data).__name__}. Of rows in memory give fit X and y, or `Batches.from_arrays(X, y)`."
+            )
+        names = _list_columns(data)
+        for name in (target, *([] if weights is None else [weights])):
+            if name not in names:
+                raise StreamError(f"the table has no column {name!r}; it has {', '.join(names)}.")
+        columns = [name for name in names if name not in (target, weights)]
+
+        def one_pass() -> Iterator[tuple[Any, ...]]:
+            for part in read(data, names, at_once):
+                X = np.stack([_check_numbers(part[name], name) for name in columns], axis=1)
+                weight = [] if weights is None else [_check_numbers(part[weights], weights)]
+                yield (X, np.asarray(part[target]), *weight)
+
+        return cls(one_pass, columns, f"the {type(data).__name__}")
+
+    @classmethod
     def from_torch(cls, data: Any, *, at_once: int = ROWS_AT_ONCE) -> Batches:
         """Read a DataLoader, whose batches are (X, y) or (X, y, weight), or a Dataset of such rows."""
         if hasattr(data, "batch_size"):
@@ -287,6 +332,55 @@ def _read_parquet(
         except Exception as error:
             raise StreamError(f"{file} is damaged or cut short ({error}).") from error
         yield (X, y, *weight)
+
+
+def _list_columns(data: Any) -> list[str]:
+    """Return the names of the columns of a table that ``from_dataset`` reads."""
+    if hasattr(data, "columns"):
+        return list(data.columns() if callable(data.columns) else data.columns)
+    return list(data.schema.names)
+
+
+def _read_arrow(data: Any, names: list[str], at_once: int) -> Iterator[Any]:
+    for batch in data.to_batches(columns=names, batch_size=at_once):
+        yield {name: batch.column(name).to_numpy(zero_copy_only=False) for name in names}
+
+
+def _read_dask(data: Any, names: list[str], at_once: int) -> Iterator[Any]:
+    for number in range(data.npartitions):
+        yield data.get_partition(number)[names].compute()
+
+
+def _read_spark(data: Any, names: list[str], at_once: int) -> Iterator[Any]:
+    rows = data.select(*names).toLocalIterator(prefetchPartitions=True)
+    while some := list(islice(rows, at_once)):
+        yield {name: np.asarray(column) for name, column in zip(names, zip(*some, strict=True), strict=True)}
+
+
+def _read_ray(data: Any, names: list[str], at_once: int) -> Iterator[Any]:
+    yield from data.iter_batches(batch_size=at_once, batch_format="numpy")
+
+
+Reader = Callable[[Any, list[str], int], Iterator[Any]]
+
+READERS: dict[str, Reader] = {
+    "to_batches": _read_arrow,
+    "get_partition": _read_dask,
+    "toLocalIterator": _read_spark,
+    "iter_batches": _read_ray,
+}
+"""Readers of tables, by a method that tables of this library have: they yield mappings of names to columns."""
+
+
+def _check_numbers(column: Any, name: str) -> npt.NDArray[np.float32]:
+    """Convert a column of numbers; missing ones are found later."""
+    values = np.asarray(column)
+    if values.dtype.kind not in "biuf":
+        raise StreamError(
+            f"the column {name!r} must have numbers to be read in batches; it has values of type {values.dtype}. "
+            "Encode it before."
+        )
+    return np.asarray(values, dtype=np.float32)
 
 
 def _to_float32(column: Any, name: str, file: Path) -> npt.NDArray[np.float32]:

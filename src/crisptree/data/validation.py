@@ -517,9 +517,11 @@ def resolve_columns(parameters: Mapping[str, Any], schema: InputSchema) -> dict[
         str(name) for name in ([] if schema.feature_names is None else schema.feature_names)
     ]
     values = dict(parameters)
-    if parameters["sign_cst"]:
-        indices = _indices("sign_cst", list(parameters["sign_cst"]), names, schema.n_features)
-        values["sign_cst"] = dict(zip(indices, map(int, parameters["sign_cst"].values()), strict=True))
+    if parameters["monotonic_cst"]:
+        directions = _directions(parameters["monotonic_cst"], schema.n_features)
+        indices = _indices("monotonic_cst", list(directions), names, schema.n_features)
+        signs = dict(zip(indices, map(int, directions.values()), strict=True))
+        values["monotonic_cst"] = {index: sign for index, sign in signs.items() if sign} or None
     if parameters["interaction_cst"]:
         columns = [column for group in parameters["interaction_cst"] for column in group]
         indices = _indices("interaction_cst", columns, names, schema.n_features)
@@ -533,16 +535,31 @@ def resolve_columns(parameters: Mapping[str, Any], schema: InputSchema) -> dict[
     return values if table is None else values | {"feature_groups": table.groups}
 
 
+def _directions(monotonic_cst: Mapping[Any, int] | Sequence[int], n_columns: int) -> Mapping[Any, int]:
+    """Return the directions of columns as a mapping."""
+    if isinstance(monotonic_cst, Mapping):
+        return monotonic_cst
+    if len(monotonic_cst) != n_columns:
+        raise ValueError(
+            f"`monotonic_cst` must have a number for each of the {n_columns} columns of X; got {len(monotonic_cst)}. A "
+            "dict names some of them."
+        )
+    return dict(enumerate(monotonic_cst))
+
+
 def _resolve_features(values: dict[str, Any], table: Preprocessing) -> dict[str, Any]:
     """Replace columns of a table by the features that encode them; a sign is that of the number, not its indicator."""
     names, kinds = table.input_names, {column.name: column.kind for column in table.columns}
-    for name in (names[index] for index in values["sign_cst"] or ()):
+    for name in (names[index] for index in values["monotonic_cst"] or ()):
         if name not in kinds:
-            raise ValueError(f"`sign_cst` must name columns that are used; {name!r} is left out.")
+            raise ValueError(f"`monotonic_cst` must name columns that are used; {name!r} is left out.")
         if kinds[name] == "category":
-            raise ValueError(f"`sign_cst` must name columns of numbers; {name!r} is a category, which has no order.")
-    if values["sign_cst"]:
-        values["sign_cst"] = {table.features_of(names[index])[0]: sign for index, sign in values["sign_cst"].items()}
+            raise ValueError(
+                f"`monotonic_cst` must name columns of numbers; {name!r} is a category, which has no order."
+            )
+    if values["monotonic_cst"]:
+        signs = values["monotonic_cst"].items()
+        values["monotonic_cst"] = {table.features_of(names[index])[0]: sign for index, sign in signs}
     if values["interaction_cst"]:
         groups = [
             [feature for index in group for feature in table.features_of(names[index])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,6 +21,7 @@ from crisptree.inference.flat_tree import (
     score_moments,
     visit_splits,
 )
+from crisptree.inference.monotonic import order_leaf_values
 from crisptree.inference.node_arrays import node_tables
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target, gain
@@ -90,7 +91,27 @@ def finalize_from(tree: SomeTree, sums: SufficientStatistics, leaf_prior: float)
         score_mean=mean,
         score_spread=np.sqrt(np.maximum(sums.moments[:, 2] / total - mean**2, 0.0)),
     )
-    return replace(tree, leaves=leaf_tables(tree.target, structure, node_counts, leaf_prior), statistics=statistics)
+    tables = leaf_tables(tree.target, structure, node_counts, leaf_prior)
+    return order_leaves(replace(tree, leaves=tables, statistics=statistics))
+
+
+def constrain_monotonic(tree: SomeTree, features: Iterable[int]) -> SomeTree:
+    """Order the leaf tables by some features, whose weights have one sign each; later tables will be ordered, too."""
+    monotonic = np.zeros(tree.n_features, dtype=np.uint8)
+    monotonic[list(features)] = 1
+    return order_leaves(replace(tree, statistics=replace(tree.statistics, monotonic=monotonic)))
+
+
+def order_leaves(tree: SomeTree) -> SomeTree:
+    """Move leaf values as little as monotonic constraints require, weighted by the training rows."""
+    monotonic = tree.statistics.monotonic
+    if monotonic is None or not isinstance(tree, FlatTree) or tree.n_values != 2 or not tree.structure.n_splits:
+        return tree
+    is_ordered = (tree.weight[:, monotonic > 0] != 0).any(axis=1)
+    rows = tree.target.weight(tree.statistics.node_counts[tree.structure.n_splits :])
+    weights = np.maximum(rows, EMPTY_LEAF_SHARE * max(float(rows.sum()), np.finfo(float).tiny))
+    values = order_leaf_values(tree.structure, is_ordered, tree.target.ordered_values(tree.leaves), weights)
+    return replace(tree, leaves=tree.target.with_ordered_values(tree.leaves, values))
 
 
 def add_prior_statistics(
@@ -102,6 +123,7 @@ def add_prior_statistics(
     mean, square = past.score_mean, past.score_mean**2 + past.score_spread**2
     moments = sums.moments + decay * np.stack([weight, weight * mean, weight * square], axis=1)
     leaves = sums.leaves + decay * past.node_counts[n_splits:]
+    tree = replace(tree, statistics=replace(tree.statistics, monotonic=past.monotonic))
     return shrink(finalize_from(tree, SufficientStatistics(leaves, moments), leaf_prior), past.shrinkage, leaf_prior)
 
 
@@ -227,6 +249,9 @@ STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Candidates, in rows. Zero is not among them: with few validation rows, all of them right, it would seem best, and the
 first wrong row later would cost an infinite log loss."""
 
+EMPTY_LEAF_SHARE = 1e-9
+"""Weight of a leaf without training rows among ordered leaves: it follows the others."""
+
 ValidationRows = tuple[Rows, npt.NDArray[Any], npt.NDArray[np.float64]]
 """X, y and weights of rows that did not train a tree."""
 
@@ -258,7 +283,7 @@ def select_nodes(
     )
     leaves = leaf_tables(tree.target, structure, node_counts, leaf_prior, before.shrinkage or 0.0)
     parts = tree.parts_of(splits) | tree.models_of(nodes)
-    return replace(tree, structure=structure, leaves=leaves, statistics=statistics, **parts)
+    return order_leaves(replace(tree, structure=structure, leaves=leaves, statistics=statistics, **parts))
 
 
 def find_dead_splits(tree: CrispTree) -> tuple[Ints, npt.NDArray[np.bool_]]:
@@ -405,7 +430,7 @@ def shrink(tree: SomeTree, strength: float | None, leaf_prior: float = 0.0) -> S
     if now == tree.statistics.shrinkage:
         return tree
     tables = leaf_tables(tree.target, tree.structure, tree.statistics.node_counts, leaf_prior, now or 0.0)
-    return replace(tree, leaves=tables, statistics=replace(tree.statistics, shrinkage=now))
+    return order_leaves(replace(tree, leaves=tables, statistics=replace(tree.statistics, shrinkage=now)))
 
 
 def select_strength(

@@ -64,6 +64,8 @@ class Statistics:
         The smallest and the largest value of every feature in training; None if unknown.
     whole : ndarray of shape (n_features,), uint8, or None
         1 for features that were whole numbers in every training row.
+    monotonic : ndarray of shape (n_features,), uint8, or None
+        1 for features with a monotonic constraint: splits that use one order the leaves below them.
     y_center, y_unit : ndarray of shape (n_targets,) or None
         For regression the mean and spread of y in training: tables and counts are those of (y − center) / unit.
     """
@@ -79,6 +81,7 @@ class Statistics:
     lowest: Annotated[Doubles, "features"] | None = None
     highest: Annotated[Doubles, "features"] | None = None
     whole: Annotated[npt.NDArray[np.uint8], "features"] | None = None
+    monotonic: Annotated[npt.NDArray[np.uint8], "features"] | None = None
     y_center: Annotated[Doubles, "targets"] | None = None
     y_unit: Annotated[Doubles, "targets"] | None = None
 

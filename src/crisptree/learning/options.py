@@ -34,7 +34,7 @@ class Constraints:
     def of(cls, parameters: Mapping[str, Any]) -> Constraints:
         """Those of an estimator's parameters, whose features are numbers already."""
         return cls(
-            tuple(sorted((parameters.get("sign_cst") or {}).items())),
+            tuple(sorted((parameters.get("monotonic_cst") or {}).items())),
             parameters.get("max_features_per_split"),
             tuple(map(tuple, parameters.get("interaction_cst") or ())),
         )

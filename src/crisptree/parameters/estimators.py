@@ -43,16 +43,18 @@ def _are_columns(value: Any) -> bool:
     return isinstance(value, tuple | list) and len(value) > 0 and all(map(_is_column, value))
 
 
-SIGN_CST = Rule(
+def _is_direction(value: Any) -> bool:
+    return is_whole(value) and value in (-1, 0, 1)
+
+
+MONOTONIC_CST = Rule(
     lambda value: (
         value is None
-        or (
-            isinstance(value, dict)
-            and all(map(_is_column, value))
-            and all(is_whole(sign) and sign in (-1, 1) for sign in value.values())
-        )
+        or (isinstance(value, dict) and all(map(_is_column, value)) and all(map(_is_direction, value.values())))
+        or (isinstance(value, tuple | list) and len(value) > 0 and all(map(_is_direction, value)))
     ),
-    'None or a dict of columns, by name or number, with 1 or -1 for each, such as {"age": 1, 3: -1}',
+    'None, a dict of columns, by name or number, with 1, 0 or -1 for each, such as {"age": 1, 3: -1}, or a list with '
+    "one of these numbers for every column",
 )
 
 INTERACTION_CST = Rule(
@@ -84,7 +86,7 @@ class TreeParameters(EstimatorParameters):
         kind="int or None",
         doc="""Maximum number of splits on a path. None grows until leaves are pure or their rows identical, as
         far as the other limits allow; where six stumps in a row leave one side empty, the best
-        threshold on one feature takes their place (not for split modules, ``sign_cst``, sparse rows,
+        threshold on one feature takes their place (not for split modules, ``monotonic_cst``, sparse rows,
         batches and process groups). Finetuning then moves rows to other leaves. With "auto" parameters
         the fit may select a smaller depth.""",
         rule=whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)"),
@@ -222,7 +224,7 @@ class RowParameters(TreeParameters):
         rows and tables of more than a million values. A number limits the depths that are selected
         from. None grows until leaves are pure or their rows identical, as far as the other limits
         allow; where six stumps in a row leave one side empty, the best threshold on one feature takes
-        their place (not for split modules, ``sign_cst``, sparse rows, batches and process groups).""",
+        their place (not for split modules, ``monotonic_cst``, sparse rows, batches and process groups).""",
         rule=word_or("auto", whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)")),
         flag="--depth",
     )
@@ -274,12 +276,15 @@ class RowParameters(TreeParameters):
         rule=columns_or_encoder(),
         before="auto",
     )
-    sign_cst: dict[Any, int] | None = parameter(
+    monotonic_cst: dict[Any, int] | Sequence[int] | None = parameter(
         default=None,
-        kind="dict or None",
-        doc="""Sign constraints: columns, by name or index, and 1 or -1. In every split the weight of the
-        column has that sign or is zero. docs/guide/explanations.md describes the effect on the tree.""",
-        rule=SIGN_CST,
+        kind="dict, list or None",
+        doc="""Monotonic constraints, as in ``HistGradientBoosting``: columns, by name or index, with 1 if the
+        prediction must not fall, and -1 if it must not rise with the column; or a list with 1, 0 or -1
+        for every column. Needs y of two classes, whose second one has the probability in question, or
+        of one output. The column's weights have one sign in all splits, and leaves are ordered. See
+        docs/guide/explanations.md.""",
+        rule=MONOTONIC_CST,
         before=None,
     )
     interaction_cst: Sequence[Sequence[Any]] | None = parameter(

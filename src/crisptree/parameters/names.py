@@ -10,7 +10,8 @@ RENAMED = {
     "prune": "ccp_alpha",
     "roughness": "spatial_penalty",
     "shifts": "max_shift",
-    "signs": "sign_cst",
+    "sign_cst": "monotonic_cst",
+    "signs": "monotonic_cst",
 }
 """Names in model files of earlier versions, and what the parameters are called now."""
 
@@ -61,8 +62,8 @@ ELSEWHERE = {
     "min_gain_to_split": "min_impurity_decrease",
     "min_impurity_split": "min_impurity_decrease",
     "min_split_gain": "min_impurity_decrease",
-    "monotone_constraints": "sign_cst",
-    "monotonic_constraints": "sign_cst",
+    "monotone_constraints": "monotonic_cst",
+    "monotonic_constraints": "monotonic_cst",
     "n_iter": "epochs",
     "nthread": "n_jobs",
     "num_boost_round": "n_estimators",

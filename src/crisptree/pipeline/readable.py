@@ -50,7 +50,7 @@ def improve_readable(
 
 def _is_searchable(parameters: Mapping[str, Any], task: TrainingTask) -> bool:
     """Return True for arrays and hard labels without other constraints than the number of terms."""
-    is_constrained = parameters.get("sign_cst") is not None or parameters.get("interaction_cst") is not None
+    is_constrained = parameters.get("monotonic_cst") is not None or parameters.get("interaction_cst") is not None
     is_plain = isinstance(task.training.X, np.ndarray) and task.target.hard is task.target
     return is_plain and not is_constrained and parameters["split"] in ("oblique", "axis")
 

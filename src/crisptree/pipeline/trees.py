@@ -31,6 +31,7 @@ from crisptree.pipeline.validation import (
     RowModel,
     TrainingData,
     check_fit,
+    check_order,
     check_warm_start,
     draw_seed,
     holds_out,
@@ -42,6 +43,7 @@ from crisptree.selection.parameters import (
     apply_selected,
     disable_postprocessing,
     is_postprocessing_unresolved,
+    order,
     postprocess,
     resolve_postprocessing,
     resolve_scale,
@@ -261,6 +263,7 @@ def prepare(
 
     ``earlier`` is a tree whose scaling is kept, and ``previous`` what was selected for it.
     """
+    check_order(parameters, data.target)
     if parameters["split"] == "auto" and (data.only_hyperplanes or requires_hyperplanes(parameters)):
         parameters = {**parameters, "split": "oblique"}
     scale = resolve_scale(parameters, data.image_shape, is_sparse=data.is_sparse)
@@ -330,7 +333,8 @@ def fit_task(
         return history, get_iteration(fitted.soft.record, history) if parameters["early_stopping"] else None
 
     history, best_iteration = task.compute_once(records)
-    return fitted._replace(tree=postprocess(fitted.tree, values), best_iteration=best_iteration), history
+    greedy = fitted.greedy if fitted.greedy is fitted.tree else order(fitted.greedy, parameters)
+    return Fitted(greedy, postprocess(fitted.tree, values), fitted.soft, best_iteration), history
 
 
 def update_fitted_tree(

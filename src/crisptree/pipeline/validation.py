@@ -51,7 +51,7 @@ FIXED_ALPHA = Rule(lambda value: value != "auto", "a number or None")
 
 Values = Mapping[str, Any]
 
-CONSTRAINTS = ("sign_cst", "max_features_per_split", "interaction_cst")
+CONSTRAINTS = ("monotonic_cst", "max_features_per_split", "interaction_cst")
 
 
 def are_constrained(parameters: Values) -> bool:
@@ -61,7 +61,7 @@ def are_constrained(parameters: Values) -> bool:
 
 def requires_hyperplanes(parameters: Values) -> bool:
     """Return True if constraints hold hyperplanes only; thresholds have one weight, whatever its limit."""
-    return any(parameters.get(name) for name in ("sign_cst", "interaction_cst"))
+    return any(parameters.get(name) for name in ("monotonic_cst", "interaction_cst"))
 
 
 class Capability(NamedTuple):
@@ -118,11 +118,18 @@ CAPABILITIES = (
         "It minimises the likelihood of hyperplanes over full batches, on the CPU. Take optimizer='adam'.",
     ),
     Capability(
-        "constraints (`sign_cst`, `max_features_per_split`, `interaction_cst`)",
-        "`sign_cst`, `max_features_per_split` and `interaction_cst`",
+        "constraints (`monotonic_cst`, `max_features_per_split`, `interaction_cst`)",
+        "`monotonic_cst`, `max_features_per_split` and `interaction_cst`",
         are_constrained,
         {"split": HYPERPLANES, "grow": GRADIENT_GROWTH},
         "Constraints hold the weights of hyperplanes after every step.",
+    ),
+    Capability(
+        "monotonic constraints (`monotonic_cst`)",
+        "`monotonic_cst`",
+        lambda v: bool(v.get("monotonic_cst")),
+        {"leaf_model": CONSTANT},
+        "The values of leaves are ordered, which models of leaves do not have.",
     ),
     Capability(
         "`grow='balanced'`",
@@ -475,6 +482,16 @@ def check_fit(
     if has_validation:
         held_out = check_validation(estimator, eval_set, data.encoding, may_be_soft=True)
     return CheckedFit(resolve_columns(parameters, estimator.input_schema), data, held_out)
+
+
+def check_order(parameters: Mapping[str, Any], target: Target) -> None:
+    """Check that y has two classes or one output where predictions are to be monotonic."""
+    if parameters.get("monotonic_cst") and target.n_values != 2:
+        what = f"{target.n_values // 2} outputs" if target.is_regression else f"{target.n_values} classes"
+        raise ValueError(
+            f"y must have two classes, or one output, for `monotonic_cst`; got {what}, whose predictions have no "
+            "order. Fit one estimator for each, or leave `monotonic_cst` None."
+        )
 
 
 def kept_rows(class_weight: Any, y: Any, sample_weight: Any, n_kept: int) -> npt.NDArray[np.bool_]:

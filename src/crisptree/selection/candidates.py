@@ -161,7 +161,7 @@ LINEAR_LEAF_DEPTHS = (0, 1, 2, 3, 4, 6, 8)
 MAX_DEPTH_OF_LINEAR_LEAVES = {"oblique": 4, "axis": 8, BRANCH_LINEAR: 8}
 """Depth to which trees with linear leaves grow, by their splits and models."""
 
-CONSTRAINTS_OF_SPLITS = ("sign_cst", "max_features_per_split", "interaction_cst")
+CONSTRAINTS_OF_SPLITS = ("monotonic_cst", "max_features_per_split", "interaction_cst")
 """Parameters that CART's search does not know."""
 
 RESTRICTIONS_OF_LINEAR_LEAVES = ("ccp_alpha", *CONSTRAINTS_OF_SPLITS)

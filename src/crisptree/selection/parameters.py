@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from crisptree.inference.finalization import SomeTree, prune, select_alpha, select_strength, shrink
+from crisptree.inference.finalization import (
+    SomeTree,
+    constrain_monotonic,
+    prune,
+    select_alpha,
+    select_strength,
+    shrink,
+)
 from crisptree.inference.flat_tree import has_linear_leaves
 
 if TYPE_CHECKING:
@@ -150,11 +157,18 @@ def disable_postprocessing(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def postprocess(tree: SomeTree, parameters: Mapping[str, Any]) -> SomeTree:
-    """Prune a trained tree and shrink its leaf tables by resolved parameters."""
+    """Order the leaf tables of a trained tree, prune it and shrink its leaf tables by resolved parameters."""
     prior = parameters["leaf_prior"]
+    tree = order(tree, parameters)
     if parameters["ccp_alpha"] is not None:
         tree = prune(tree, parameters["ccp_alpha"], prior)
     return shrink(tree, parameters["shrinkage"], prior)
+
+
+def order(tree: SomeTree, parameters: Mapping[str, Any]) -> SomeTree:
+    """Order the leaf tables of a tree where there are monotonic constraints."""
+    features = parameters.get("monotonic_cst")
+    return constrain_monotonic(tree, features) if features else tree
 
 
 def resolve_postprocessing(

@@ -508,6 +508,14 @@ class Target(ABC):
         return tables
 
     @abstractmethod
+    def ordered_values(self, tables: Doubles) -> Doubles:
+        """Return what monotonic constraints order, of two classes or of one output.  (n, n_values) → (n,)"""
+
+    @abstractmethod
+    def with_ordered_values(self, tables: Doubles, values: Doubles) -> Doubles:
+        """Return the tables with other ``ordered_values``.  (n, n_values), (n,) → (n, n_values)"""
+
+    @abstractmethod
     def check(self, tables: Doubles) -> str | None:
         """Say what is wrong with the tables of a file ("not probabilities"), or return None."""
 

@@ -149,6 +149,13 @@ class Classes(Target):
         """Return the probabilities of all classes but the first."""
         return tables[:, 1:]
 
+    def ordered_values(self, tables: Doubles) -> Doubles:
+        """Return the probability of the second of two classes."""
+        return tables[:, 1]
+
+    def with_ordered_values(self, tables: Doubles, values: Doubles) -> Doubles:
+        return np.stack([1 - values, values], axis=1)
+
     def check(self, tables: Doubles) -> str | None:
         if (tables < 0).any() or not np.allclose(tables.sum(axis=1), 1, atol=1e-4):
             return "not probabilities"

@@ -219,6 +219,14 @@ class Gaussians(Target):
         with np.errstate(under="ignore"):  # the square of a tiny spread is 0
             return np.concatenate([mean * unit + center, variance * unit**2], axis=1)
 
+    def ordered_values(self, tables: Doubles) -> Doubles:
+        """Return the mean of the only output."""
+        return tables[:, 0]
+
+    def with_ordered_values(self, tables: Doubles, values: Doubles) -> Doubles:
+        """Set means; variances become those about the new means."""
+        return np.stack([values, tables[:, 1] + (values - tables[:, 0]) ** 2], axis=1)
+
     def check(self, tables: Doubles) -> str | None:
         if tables.shape[1] % 2 or (tables[:, self.n_outputs :] < 0).any():
             return "not means and variances"
