@@ -6,6 +6,7 @@ import bz2
 import errno
 import gzip
 import hashlib
+import io
 import lzma
 import os
 import secrets
@@ -22,10 +23,12 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.limits import BoundedReader, LimitError, check_unpacked
+
 CHUNK_BYTES = 2**20
 
 DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-"""Functions that open a compressed stream, by the suffix of its file."""
+"""Functions that open a compressed stream, by the suffix of its file; see ``decompress``."""
 
 MAX_SUFFIX_LENGTH = 16
 """Bytes of an ending that a temporary name keeps, for libraries that choose a format by it."""
@@ -34,6 +37,13 @@ MAX_TEMPORARY_AGE = 86_400
 """Seconds after which a temporary file counts as left behind by a killed process."""
 
 StrPath = str | PathLike[str]
+
+
+def decompress(stream: IO[bytes], suffix: str, n_packed: int) -> IO[bytes]:
+    """Return a stream of decompressed bytes of a file of ``n_packed`` bytes, or the stream if it is not compressed."""
+    if suffix not in DECOMPRESSORS:
+        return stream
+    return io.BufferedReader(BoundedReader(DECOMPRESSORS[suffix](stream), n_packed), CHUNK_BYTES)
 
 
 @contextmanager
@@ -56,6 +66,8 @@ def reading(path: object, error: type[ValueError], kind: str, remedy: str = "") 
         if str(path) in str(known):
             raise
         raise error(f"{path}: {known}") from known
+    except LimitError as over:
+        raise error(f"{path} {over}") from over
     except ModuleNotFoundError:
         raise
     except MemoryError as lacking:
@@ -82,8 +94,16 @@ def read_npz(path: StrPath) -> dict[str, npt.NDArray[Any]]:
     with open(path, "rb") as file:
         if not zipfile.is_zipfile(file):  # NumPy would recommend to unpickle it
             raise ValueError("it is no archive of arrays")
+        with zipfile.ZipFile(file) as archive:
+            check_members(archive)
         file.seek(0)
         return dict(np.load(file, allow_pickle=False))
+
+
+def check_members(archive: zipfile.ZipFile) -> None:
+    """Refuse an archive whose members together decompress into more than the limit."""
+    members = archive.infolist()
+    check_unpacked(sum(one.file_size for one in members), sum(one.compress_size for one in members))
 
 
 def read_libsvm(file: IO[bytes]) -> tuple[Any, npt.NDArray[np.float64]]:

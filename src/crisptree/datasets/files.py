@@ -9,6 +9,7 @@ import warnings
 import zipfile
 from collections import Counter
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryFile
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -16,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.datasets.catalog import DataFormatError
-from crisptree.files import DECOMPRESSORS, read_npz, reading
+from crisptree.files import DECOMPRESSORS, check_members, decompress, read_npz, reading
+from crisptree.limits import BoundedReader, LimitError
 
 DOWNLOAD_AGAIN = " Download it again."
 
@@ -45,6 +47,7 @@ def _from_zip(data: bytes, member: str | None, path: Path) -> bytes:
     if member is None:
         raise ValueError("name the member that you want")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        check_members(archive)
         names = archive.namelist()
         for ending in ("", ".Z", *DECOMPRESSORS):
             for name in names:
@@ -67,17 +70,29 @@ def read_compact(path: Path, *names: str) -> list[npt.NDArray[Any]]:
 
 def _decompress_z(data: bytes) -> bytes:
     """Decompress a ``.Z`` file (the UCI repository has older files of this kind) with the gzip program."""
-    try:
-        return subprocess.run(["gzip", "-dc"], input=data, capture_output=True, check=True).stdout
-    except FileNotFoundError:
-        raise DataFormatError("a .Z file needs the gzip program. Install it, or unpack the file first.") from None
+    with TemporaryFile() as packed:
+        packed.write(data)
+        packed.seek(0)
+        try:
+            program = subprocess.Popen(["gzip", "-dc"], stdin=packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        except FileNotFoundError:
+            raise DataFormatError("a .Z file needs the gzip program. Install it, or unpack the file first.") from None
+        with program:
+            try:
+                unpacked = io.BufferedReader(BoundedReader(program.stdout, len(data))).read()
+            except LimitError:
+                program.kill()
+                raise
+    if program.returncode:
+        raise ValueError("gzip cannot decompress it")
+    return unpacked
 
 
 def _decompress(data: bytes, suffix: str) -> bytes:
     """Decompress data; return it as it is if the suffix is not that of a compressed file."""
     if suffix == ".Z":
         return _decompress_z(data)
-    return DECOMPRESSORS[suffix](io.BytesIO(data)).read() if suffix in DECOMPRESSORS else data
+    return decompress(io.BytesIO(data), suffix, len(data)).read()
 
 
 class NamedImage(NamedTuple):

@@ -30,7 +30,8 @@ from crisptree.encoding.column_values import (
     suggest_name,
 )
 from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, compute_batch_rows
-from crisptree.files import DECOMPRESSORS, read_libsvm, read_npz, reading
+from crisptree.files import DECOMPRESSORS, decompress, read_libsvm, read_npz, reading
+from crisptree.limits import MAX_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa  # slow to import: only where rows are read or written
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LIBSVM_SUFFIXES = (".libsvm", ".svm", ".txt")
 SUFFIXES = (*DELIMITERS, ".parquet", ".npz", *LIBSVM_SUFFIXES)
-
-MAX_COLUMNS = 2**16
-"""Columns of a table: each of them takes memory of its own, whatever it holds."""
 
 CSV_BLOCK_BYTES = 2**20
 """Bytes that are parsed at a time; Arrow reads 32 such blocks ahead. No row may be longer, so wide tables take more."""
@@ -207,12 +205,6 @@ def _rebatch(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
         yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
-def _decompress(path: Path, file: IO[bytes]) -> Any:
-    """Return a stream of the file's text."""
-    decompress = DECOMPRESSORS.get(path.suffix.lower())
-    return file if decompress is None else decompress(file)
-
-
 class DelimitedFile(TableFile):
     """A text file, plain or compressed, with a header and a value per column in every line."""
 
@@ -241,7 +233,7 @@ class DelimitedFile(TableFile):
         """Open the text as decompressed bytes."""
         try:
             with self.path.open("rb") as self.raw:
-                yield _decompress(self.path, self.raw)
+                yield decompress(self.raw, self.path.suffix.lower(), self.path.stat().st_size)
         finally:
             self.raw = None
 
@@ -409,7 +401,7 @@ class LibsvmFile(MatrixFile):
     def __init__(self, path: Path, n_features: int | None) -> None:
         with path.open("rb") as file:
             try:
-                X, y = read_libsvm(_decompress(path, file))
+                X, y = read_libsvm(decompress(file, path.suffix.lower(), path.stat().st_size))
             except ValueError as error:
                 raise TableError(f"{path} {error}") from error
         n_rows, width = X.shape[0], int(X.indices.max(initial=-1)) + 1

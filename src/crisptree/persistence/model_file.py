@@ -31,22 +31,16 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from crisptree.files import atomic_write, reading
+from crisptree.limits import MAX_CHANNELS, MAX_DIMENSIONS, MAX_LABEL_CHARACTERS
 
 FORMAT = 1
 KEY, DIGEST = "crisptree", "sha256"
 NO_DIGEST = "0" * 64
 """Placeholder of the checksum while that of the whole file is computed."""
 
-MAX_LABEL_CHARACTERS = 2**20
-"""Characters that the array of class labels may take beyond sixteen times those in the file."""
-
-MAX_CHANNELS = 2**31 - 1
-
 DOCUMENT_VERSION = 1
 ARRAY_TYPES = {name: np.dtype(name) for name in ("float32", "float64", "int32", "int64", "uint8")}
 """Types of arrays in a JSON document."""
-
-MAX_DIMENSIONS = 8
 
 Arrays = dict[str, npt.NDArray[Any]]
 

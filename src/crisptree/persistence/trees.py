@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference.flat_tree import CrispTree, FlatTree, Statistics
+from crisptree.limits import MAX_TREE_DEPTH
 from crisptree.persistence.model_file import Arrays, ModelFile, ModelFileError, Section, Sections
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS
@@ -29,7 +30,6 @@ Part = TypeVar("Part")
 MODULE = "module/"
 """Prefix of the parameter names of split modules."""
 
-MAX_DEPTH = 1_000
 MAX_STEEPNESS = 1e30
 """Beyond any training, and single precision can still multiply by it."""
 
@@ -80,8 +80,10 @@ def _tree(file: ModelFile, name: str, n_outputs: int | None, split: Any) -> Cris
     sizes = {} if n_outputs is None else {"outputs": n_outputs}
     arrays = CheckedArrays(name, own.arrays | file.section(_statistics_of(name)).arrays, sizes)
     structure = arrays.build(TreeStructure)
-    if structure.depth > MAX_DEPTH:
-        raise ModelFileError(f"the section {name!r} must hold a tree of at most depth {MAX_DEPTH:,}; it is deeper.")
+    if structure.depth > MAX_TREE_DEPTH:
+        raise ModelFileError(
+            f"the section {name!r} must hold a tree of depth {MAX_TREE_DEPTH:,} at most; it is deeper."
+        )
     arrays.sizes.update(leaves=structure.n_leaves, nodes=structure.n_nodes)
     statistics = arrays.build(Statistics)
     if not 0 < statistics.steepness < MAX_STEEPNESS:
