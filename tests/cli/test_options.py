@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from crisptree.cli.options import HELP, parameter_options, with_options
 from crisptree.parameters.estimators import (
     ClassifierParameters,
+    ForestClassifierParameters,
     SegmenterParameters,
     TreeParameters,
 )
@@ -124,3 +125,10 @@ def test_limits_and_patience_are_flags(name, flag, text, value):
     assert (found, type(found)) == (value, type(value))
     with pytest.raises(ValueError, match=f"`{name}` must be"):
         option.parse("-1")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("4x3", (4, 3)), ("sqrt", "sqrt"), ("0.5", 0.5), ("3", 3), ("none", None)], ids=str
+)
+def test_features_of_a_split_are_a_number_a_share_a_word_or_a_patch(text, value):
+    assert parameter_options(ForestClassifierParameters)["max_features"].parse(text) == value
