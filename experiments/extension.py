@@ -248,7 +248,7 @@ def _summary(results: Path) -> list[str]:
                 f"on {name} the paper's schedule of γ reaches {means[PAPER]:.2f} %, the best of {len(means)} "
                 f"({best}) {means[best]:.2f} %"
             )
-    text = "; ".join(said) or "nothing has been run"
+    text = "; ".join(said) or "no comparison has all of its records yet"
     return [f"**{text[0].upper()}{text[1:]}.**"]
 
 

@@ -41,5 +41,5 @@ def test_every_row_is_recorded_once_and_stands_on_the_page(small, monkeypatch, c
 
 def test_a_page_without_records_says_so(small, tmp_path):
     page = extension.page(tmp_path / "extension")
-    assert "Nothing has been run" in page
+    assert "No comparison has all of its records yet" in page
     assert "were not at hand: digits" in page

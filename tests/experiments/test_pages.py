@@ -7,7 +7,7 @@ from experiments.provenance import RESULTS
 from experiments.store import KEYS, store_of
 from experiments.table import Results
 
-from experiments import cnn, configs, recipe, report, roughness, segmentation
+from experiments import cnn, configs, extension, recipe, report, roughness, segmentation
 
 pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="a source distribution carries no results")
 
@@ -27,6 +27,7 @@ PAGES = {
     "cnn.md": lambda: cnn.page(cnn.RESULTS),
     "images.md": lambda: roughness.page(roughness.RESULTS),
     "segmentation.md": segmentation.page,
+    "extension.md": lambda: extension.page(extension.RESULTS),
     "recipe.md": lambda: recipe.page(RESULTS),
 }
 
