@@ -16,7 +16,7 @@ from crisptree.encoding.preprocessing import RowEncoder
 from crisptree.encoding.table_files import open_table
 from crisptree.selection.search import UNTUNED_SHRINKAGE
 from tests.cli.running import QUICK, done, run
-from tests.encoding.writers import text, write
+from tests.encoding.writers import customers, text, write
 from tests.toys import clouds, plain_tree
 
 PARAMETERS = {"max_depth": 2, "epochs": 2, "finetune_epochs": 2, "random_state": 0}
@@ -49,6 +49,17 @@ def test_the_model_is_that_of_the_python_interface_on_the_encoded_rows(shop):
     ]
     assert model.encoder_.get_feature_names_out().tolist() == names
     assert model.feature_names_in_.tolist() == ["id", "age", "income", "color", "member"]
+
+
+def test_parts_and_folders_of_parquet_are_one_table(tmp_path):
+    table = customers(300)
+    whole = write(table, tmp_path / "whole.parquet")
+    (tmp_path / "parts").mkdir()
+    parts = [write(table.slice(start, 100), tmp_path / "parts" / f"part-{start}.parquet") for start in (0, 100, 200)]
+    for number, data in enumerate(([whole], parts, [tmp_path / "parts"])):
+        done("fit", *data, "-t", "buys", *QUICK, "--seed", 0, "-o", tmp_path / f"{number}.crisp")
+    first, second, third = ((tmp_path / f"{number}.crisp").read_bytes() for number in range(3))
+    assert first == second == third
 
 
 def test_a_model_with_preprocessing_is_saved_again_with_it_and_a_new_fit_forgets_it(shop, tmp_path):

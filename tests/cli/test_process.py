@@ -79,7 +79,7 @@ def test_a_mistake_is_one_line_on_stderr_and_nothing_on_stdout(shop, tmp_path):
     )
     assert result.returncode == 1
     assert result.stdout == ""
-    assert result.stderr == f"error: {tmp_path} is a folder; name a file in it.\n"
+    assert result.stderr == f"error: {tmp_path} is a folder without .parquet files; name a file in it.\n"
 
 
 def peak(arguments):

@@ -27,6 +27,29 @@ def test_parquet_reads_only_the_columns_that_are_asked_for(tmp_path):
     assert next(source.batches(["member", "age"])).column_names == ["age", "member"]
 
 
+def test_a_folder_of_parquet_files_is_one_table_with_its_partitions(tmp_path):
+    table = customers(40)
+    pa.parquet.write_to_dataset(table, tmp_path / "by color", partition_cols=["color"])
+    source = open_table(tmp_path / "by color")
+    assert set(source.names) == set(table.column_names)
+    given, found = table.select(source.names).to_pylist(), rows(source)
+    assert sorted(map(str, found)) == sorted(map(str, given))
+
+
+def test_several_parquet_files_are_one_table_in_their_order(tmp_path):
+    table = customers(30)
+    paths = [write(table.slice(start, 10), tmp_path / f"part-{start}.parquet") for start in (20, 0, 10)]
+    assert rows(open_table(paths)) == [row for start in (20, 0, 10) for row in table.slice(start, 10).to_pylist()]
+    write(table.drop_columns(["age"]), tmp_path / "other.parquet")
+    with pytest.raises(TableError, match=r"other\.parquet must have the columns of the other files"):
+        open_table([*paths, tmp_path / "other.parquet"])
+    (tmp_path / "t.csv").write_text("age\n1\n")
+    with pytest.raises(
+        TableError, match=r"several tables must be \.parquet files with the same columns; .*t\.csv is none"
+    ):
+        open_table([*paths, tmp_path / "t.csv"])
+
+
 def test_pieces_have_one_size_whatever_the_file_gives(tmp_path, monkeypatch):
     monkeypatch.setattr(containers, "MAX_ROWS_PER_BATCH", 7)
     monkeypatch.setattr(containers, "MIN_ROWS_PER_BATCH", 7)
@@ -132,7 +155,7 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, name, content, s
 
 
 def test_a_folder_and_a_file_that_is_not_there_are_refused(tmp_path):
-    with pytest.raises(TableError, match=r"is a folder; name a file in it"):
+    with pytest.raises(TableError, match=r"is a folder without .parquet files; name a file in it"):
         open_table(tmp_path)
     with pytest.raises(TableError, match=r"there is no file .*t\.csv"):
         open_table(tmp_path / "t.csv")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "integrations.md"
-MODULES = {"scikit-learn": "sklearn"}
+MODULES = {"scikit-learn": "sklearn", "dask[dataframe]": "dask"}
 """Modules of packages that are named otherwise."""
 
 

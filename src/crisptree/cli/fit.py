@@ -214,7 +214,7 @@ class FitRun:
 
 @with_options(ClassifierParameters)
 def fit(
-    data: options.Data,
+    tables: options.Tables,
     output: Annotated[Path, output_option("The model file to write (.crisp).")],
     *,
     columns: ColumnRoles,
@@ -236,6 +236,10 @@ def fit(
 
       crisptree fit train.parquet -t label --drop id,date --depth 6 --refit -o model.crisp
 
+      crisptree fit part-*.parquet -t label -o model.crisp
+
+      crisptree fit folder/of/parquet -t label -o model.crisp
+
       crisptree fit kunden.csv -t churn --delimiter ';' --decimal , --encoding cp1252 -o model.crisp
 
       crisptree fit digits.npz --image-shape 8x8 --spatial-penalty 0.01 -o digits.crisp
@@ -245,6 +249,7 @@ def fit(
       torchrun --nproc-per-node 4 -m crisptree fit train.parquet -t label -o model.crisp
     """
     options.check_output(output, (".crisp",))
+    data = tables[0] if len(tables) == 1 else tuple(tables)
     out, stream = Output(as_json, silent=is_silent()), settings.select_stream(parameters)
     with (
         join_process_group(parameters.get("device", "auto"), data) as rank,

@@ -42,7 +42,7 @@ def complete_columns(ctx: typer.Context, incomplete: str) -> list[str]:
     """List, for the shell's completion, the columns of the first table named on the command line."""
     for word in (ctx.params.get("data"), *ctx.args):
         try:
-            names = open_table(Path(word or "")).names
+            names = open_table(Path((word[0] if isinstance(word, list) else word) or "")).names
         except (TableError, OSError):
             continue  # a model, a flag, or an incomplete word
         return [name for name in names if name.startswith(incomplete)]
@@ -67,6 +67,10 @@ JOBS_HELP = "Threads; by default all available cores, -2 is all but one."
 
 Model = Annotated[Path, typer.Argument(help="A model file (.crisp).", show_default=False)]
 Data = Annotated[Path, typer.Argument(help=f"The table: {FORMATS}; - is stdin.", show_default=False)]
+Tables = Annotated[
+    list[Path],
+    typer.Argument(help=f"The table: {FORMATS}; several .parquet or a folder of them; - is stdin.", show_default=False),
+]
 Target = Annotated[
     str | None,
     column_option("--target", "-t", help="The target column; by default the one that the model was trained on."),
@@ -159,7 +163,9 @@ class CsvFormat:
         self.encoding = None if encoding == "utf-8" else encoding
         self.number_format(NumberFormat(",") if self.thousands == "." else DEFAULT_FORMAT)
 
-    def open(self, path: Path, n_features: int | None = None, default: NumberFormat = DEFAULT_FORMAT) -> TableFile:
+    def open(
+        self, path: Path | Sequence[Path], n_features: int | None = None, default: NumberFormat = DEFAULT_FORMAT
+    ) -> TableFile:
         """Open a table; what the flags do not say about its numbers is taken from ``default``."""
         how: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding}
         return open_table(path, **how, number_format=self.number_format(default), n_features=n_features)

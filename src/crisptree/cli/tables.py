@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ from crisptree.files import CHUNK_BYTES, reading
 from crisptree.inspection.model_view import strip_encoder
 from crisptree.persistence.model_file import ModelFileError
 
+SomePath = TypeVar("SomePath", bound=Path | Sequence[Path])
+
 STDIN = Path("-")
 MAGIC_BYTES = {
     b"PAR1": ".parquet",
@@ -41,7 +43,7 @@ LIBSVM = re.compile(rb"\S+([ \t]+\d+:[ \t]*[-+.\deE]+)+[ \t]*(\r?\n|#|$)")
 
 
 @contextmanager
-def stdin_as_file(data: Path) -> Iterator[Path]:
+def stdin_as_file(data: SomePath) -> Iterator[SomePath]:
     """Copy stdin, if that is the table, to a temporary file: tables are read more than once. Errors say stdin."""
     if data != STDIN:
         yield data
@@ -57,7 +59,7 @@ def stdin_as_file(data: Path) -> Iterator[Path]:
             return part.replace(str(path), "stdin") if isinstance(part, str) else part
 
         try:
-            yield path
+            yield cast(SomePath, path)
         except (ValueError, typer.BadParameter) as error:
             error.args = tuple(map(rename, error.args))
             if isinstance(error, typer.BadParameter):

@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +88,7 @@ def find_rank() -> Rank | None:
 
 
 @contextmanager
-def join_process_group(device: str, data: Path) -> Iterator[Rank]:
+def join_process_group(device: str, data: Path | Sequence[Path]) -> Iterator[Rank]:
     """Initialise the process group: NCCL between GPUs, else Gloo."""
     rank = find_rank()
     if rank is None:
@@ -400,7 +400,12 @@ class TrainingSource:
 
 
 def open_training_table(
-    path: Path, columns: ColumnRoles, csv: CsvFormat, *, id: str | None = None, keep_constant: bool = False
+    path: Path | Sequence[Path],
+    columns: ColumnRoles,
+    csv: CsvFormat,
+    *,
+    id: str | None = None,
+    keep_constant: bool = False,
 ) -> TrainingSource:
     """Open a table and check that the flags name columns of it, each for one role; only its head is read."""
     source = csv.open(path)

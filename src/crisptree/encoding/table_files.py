@@ -1,7 +1,7 @@
 """Tables in files: read in batches of a fixed size, as often as needed, and written a batch at a time.
 
-Read are CSV and TSV, plain or compressed, Parquet, .npz and LIBSVM text; written are CSV, TSV, Parquet and .npz. Every
-value of a text file is read as text; what it means is decided in one place, later.
+Read are CSV and TSV, plain or compressed, Parquet in one file, several or a folder, .npz and LIBSVM text; written are
+CSV, TSV, Parquet and .npz. Every value of a text file is read as text; what it means is decided in one place, later.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 
 
 def open_table(
-    path: Path,
+    path: Path | Sequence[Path],
     *,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -68,9 +68,10 @@ def open_table(
 ) -> TableFile:
     r"""Open a table in a file for reading.
 
-    It is a .csv or .tsv with a header, a .parquet, a .npz or LIBSVM text; text may be .gz, .bz2 or .xz. LIBSVM rows
-    have ``n_features`` features, by default as many as the largest index in the file. ``delimiter`` and ``encoding``
-    are for .csv and .tsv, ``number_format`` for numbers in columns of text.
+    It is a .csv or .tsv with a header, a .parquet, a .npz or LIBSVM text; text may be .gz, .bz2 or .xz. A folder of
+    .parquet files, or several of them, are one table; names of folders such as year=2024 are a column. LIBSVM rows have
+    ``n_features`` features, by default as many as the largest index in the file. ``delimiter`` and ``encoding`` are for
+    .csv and .tsv, ``number_format`` for numbers in columns of text.
 
     Examples
     --------
@@ -81,10 +82,10 @@ def open_table(
     >>> table.names, [batch.num_rows for batch in table.batches(["age"])]
     (('age', 'color'), [2])
     """
+    if not isinstance(path, Path) or path.is_dir():
+        return _open_parquet_files(path)
     if not path.exists():
         raise TableError(f"there is no file {path}.")
-    if path.is_dir():
-        raise TableError(f"{path} is a folder; name a file in it.")
     endings = [ending.lower() for ending in path.suffixes]
     packed = bool(endings) and endings[-1] in DECOMPRESSORS
     ending = ["", *(endings[:-1] if packed else endings)][-1]
@@ -107,6 +108,21 @@ def open_table(
             table = NpzFile(path) if ending == ".npz" else ParquetFile(path)
     table.number_format = number_format
     return table
+
+
+def _open_parquet_files(path: Path | Sequence[Path]) -> TableFile:
+    """Open a folder of Parquet files, or several of them, as one table."""
+    if isinstance(path, Path):
+        first, files = path, [file for file in sorted(path.rglob("*.parquet")) if not file.name.startswith(("_", "."))]
+        if not files:
+            raise TableError(f"{path} is a folder without .parquet files; name a file in it.")
+    else:
+        first, files = path[0], [*path]
+        for file in files:
+            if file.suffix.lower() != ".parquet" or not file.is_file():
+                raise TableError(f"several tables must be .parquet files with the same columns; {file} is none.")
+    with reading(first, TableError, "Parquet file"):
+        return ParquetFiles(first, files)
 
 
 class TableFile(ABC):
@@ -324,6 +340,36 @@ class ParquetFile(TableFile):
 
         with pq.ParquetFile(self.path) as file:
             yield from file.iter_batches(min(MAX_ROWS_PER_BATCH, 2**20 // max(1, len(columns)) + 1), columns=columns)
+
+    def fraction_read(self) -> float | None:
+        return self.n_read / max(1, self.n_rows)
+
+
+class ParquetFiles(TableFile):
+    """Parquet files with the same columns, in the order of their paths; folders such as year=2024 are a column."""
+
+    def __init__(self, path: Path, files: Sequence[Path]) -> None:
+        import pyarrow.dataset
+
+        base = str(path) if path.is_dir() else None
+        self.dataset = pyarrow.dataset.dataset(
+            [str(file) for file in files], format="parquet", partitioning="hive", partition_base_dir=base
+        )
+        self.n_rows = self.dataset.count_rows()
+        names = self.dataset.schema.names
+        for fragment in self.dataset.get_fragments():
+            others = set(fragment.physical_schema.names).symmetric_difference(names)
+            if others - set(pyarrow.dataset.get_partition_keys(fragment.partition_expression)):
+                raise TableError(f"{fragment.path} must have the columns of the other files, {listed(names)}.")
+        super().__init__(path, names)
+
+    @property
+    def kind(self) -> str:
+        return "Parquet file"
+
+    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        rows = min(MAX_ROWS_PER_BATCH, 2**20 // max(1, len(columns)) + 1)
+        yield from self.dataset.to_batches(columns=columns, batch_size=rows)
 
     def fraction_read(self) -> float | None:
         return self.n_read / max(1, self.n_rows)
