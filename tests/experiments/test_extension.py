@@ -12,7 +12,7 @@ def small(monkeypatch):
     monkeypatch.setattr(extension, "DATA", {extension.FORESTS: ("digits",), extension.STEEPNESS: ("digits",)})
     few = {"epochs": 2, "finetune_epochs": 2, "max_depth": 3, "min_updates": 60}
     monkeypatch.setattr(extension, "FOREST", extension.FOREST | few)
-    schedules = {name: extension.SCHEDULES[name] | few for name in (extension.PAPER, "10 + 0")}
+    schedules = {name: extension.SCHEDULES[name] | few for name in (extension.PAPER, extension.FIXED)}
     monkeypatch.setattr(extension, "SCHEDULES", schedules)
 
 
@@ -28,7 +28,7 @@ def test_every_row_is_recorded_once_and_stands_on_the_page(small, monkeypatch, c
     run(monkeypatch, capsys, folder, "--seeds", "0", "--commit", "abc")
     records = store_of("extension", folder, "digits").records()
     assert {record["row"] for record in records} == {
-        *("patches", "features", "everything", extension.BASELINE, extension.PAPER, "10 + 0")
+        *("patches", "features", "everything", extension.BASELINE, extension.PAPER, extension.FIXED)
     }
     seen = {record["row"]: record["parameters"].get("max_features") for record in records}
     assert (seen["patches"], seen["features"], seen["everything"]) == ([4, 4], 16, None)
