@@ -164,6 +164,11 @@ def claims_section(all_results: Sequence[Results]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _words(verdict: Verdict) -> list[str]:
+    """Return the verdicts by spread and by margin without what they say about cells and seeds that are missing."""
+    return [text.partition(",")[0] for text in (verdict.verdict, verdict.by_margin)]
+
+
 def gamma_section(all_results: Sequence[Results]) -> str:
     """Compare finetuning whose γ starts again with that whose γ continues, and the claims under either."""
     asked = [found for found in all_results if found.config.ours and STAGES[-1] in found.config.ours.stages]
@@ -192,15 +197,17 @@ def gamma_section(all_results: Sequence[Results]) -> str:
         )
     ]
     changed = [
-        [data, claim, f"{one.verdict}; {one.by_margin}", f"{other.verdict}; {other.by_margin}"]
+        [data, claim, *("; ".join(dict.fromkeys((each.verdict, each.by_margin))) for each in (one, other))]
         for (data, claim), one in both[0].items()
         if data in names
         for other in [both[1][data, claim]]
-        if (one.verdict, one.by_margin) != (other.verdict, other.by_margin)
+        if claims.OPEN not in (one.verdict, other.verdict) and _words(one) != _words(other)
     ]
     if not changed:
         return "\n".join([*lines, "No verdict on a claim depends on it.\n"])
-    lines += ["The verdicts that depend on it, by spread and by margin; all others are the same:\n"]
+    lines += [
+        "The verdicts that depend on it, by spread and, where it is another, by margin; all others are the same:\n"
+    ]
     return "\n".join([*lines, markdown.table(["data set", "claim", "γ restarts", "γ continues"], changed)])
 
 
