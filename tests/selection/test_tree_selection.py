@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 from crisptree import CrispForestClassifier, CrispTreeClassifier, TrainingOptions
 from crisptree.learning.options import Plan, Spec
 from crisptree.selection import search
-from crisptree.selection.candidates import Trial, find_best, select_smoothed, try_noise_levels
+from crisptree.selection.candidates import Trial, find_best, prefer_noise, select_smoothed, try_noise_levels
 from crisptree.selection.parameters import apply_selected, is_unresolved, list_changes
 from crisptree.selection.search import shorten_phase
 from tests.toys import clouds
@@ -160,6 +160,19 @@ def test_regression_trials_are_compared_by_their_scores():
     spike = [make_trial(score, None, 1) for score in (0.70, 0.86, 0.70)]
     assert select_smoothed([*spike, make_trial(0.85, None, 2)]) is spike[1]
     assert find_best(spike) is spike[1]
+
+
+def make_noise_trial(n_right: int, noise: float, depth: int = 8) -> Trial:
+    scores = (np.arange(1000) < n_right).astype(float)
+    return Trial({"max_depth": depth, "input_noise": noise}, scores, np.ones(1000), 1.0, 1.0, np.full(1000, 0.5))
+
+
+def test_of_short_trials_that_cannot_be_told_apart_the_one_with_the_most_noise_is_preferred():
+    best, close, far = make_noise_trial(802, 0.3), make_noise_trial(802, 0.7), make_noise_trial(700, 1.4)
+    shallow = make_noise_trial(802, 1.4, depth=4)
+    assert prefer_noise(best, [best, close, far, shallow]) is close
+    assert prefer_noise(close, [best, close, far, shallow]) is close
+    assert prefer_noise(best, [best, far, shallow]) is best
 
 
 def two_lines(n=300, seed=0):

@@ -35,6 +35,10 @@ NEIGHBOUR_WEIGHT = 0.5
 of many depths, and neighbours differ from it by less than other candidates."""
 
 
+MAX_ERRORS = 0.5
+"""Trials within so many standard errors of the best one cannot be told from it."""
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
     """A candidate and its scores on held-out rows.
@@ -130,6 +134,21 @@ def select_smoothed(trials: Sequence[Trial]) -> Trial:
         sums[own] += weight * merit[other]
         total[own] += weight
     return trials[int(np.argmax(sums / total))]
+
+
+def prefer_noise(selected: Trial, trials: Sequence[Trial]) -> Trial:
+    """Return the trial of the most input noise among those that differ in nothing else and cannot be told apart.
+
+    Short trials overfit less than the fit, so that they score little noise higher than the fit will.
+    """
+
+    def is_equivalent(trial: Trial) -> bool:
+        noise = {"input_noise": trial.values.get("input_noise")}
+        lost = selected.merit - trial.merit
+        return trial.values == {**selected.values, **noise} and lost <= MAX_ERRORS * selected.error_against(trial)
+
+    close = [trial for trial in trials if is_equivalent(trial)]
+    return max(close, key=lambda trial: trial.values.get("input_noise", 0.0), default=selected)
 
 
 def select_against(reference: Trial, trials: Sequence[Trial], min_errors: float) -> Trial:

@@ -31,12 +31,14 @@ from crisptree.selection.candidates import (
     DEPTH_LADDER,
     FOREST_ROUNDS,
     LINEAR_LEAF_DEPTHS,
+    MAX_ERRORS,
     SHARP,
     TREE_ROUNDS,
     Round,
     Trial,
     find_best,
     has_mixtures,
+    prefer_noise,
     select_against,
     select_smoothed,
 )
@@ -65,9 +67,6 @@ MIN_ERRORS_OVER_REFERENCE = {"image": 2.0, "table": 1.0}
 """Standard errors by which another forest must exceed the reference: a few trees tell forests apart by less than they
 differ between bootstraps. For images the reference has the first noise level, which is best in the mean of several
 seeds; for regression it is the mixture of thresholds with sharp hyperplanes, which is nowhere far from the best."""
-
-MAX_ERRORS = 0.5
-"""Penalties of a regression within so many standard errors of the best one cannot be told from it."""
 
 FitTrees = Callable[[Spec, Any, TrainingTask, int], list[CrispTree]]
 """Fit the first trees of a forest: training options, max_features, rows and number of trees."""
@@ -270,6 +269,8 @@ class TreeEvaluator(Evaluator):
     def select(self, search: CandidateSearch) -> dict[str, Any]:
         """Select a trial, and the shrinkage or the penalty of its leaves."""
         selected = select_smoothed(search.trials)
+        if search.is_short:
+            selected = prefer_noise(selected, search.trials)
         values, depth = dict(selected.values), selected.values["max_depth"]
         trees = FoldTree.list(selected.trees, search.rescale_folds(selected.values))
         is_linear = has_linear_leaves({**self.parameters, **values})

@@ -35,6 +35,7 @@ from crisptree.selection.candidates import (
     Round,
     Trial,
     find_best,
+    prefer_noise,
 )
 from crisptree.selection.parameters import (
     apply_selected,
@@ -260,8 +261,10 @@ class CandidateSearch:
         return find_best(self.trials)
 
     def best_of(self, belongs: Callable[[dict[str, Any]], bool]) -> Trial:
-        """Return the best of some candidates."""
-        return find_best([trial for trial in self.trials if belongs(trial.values)])
+        """Return the best of some candidates; of short trials of single trees the one with the most noise."""
+        trials = [trial for trial in self.trials if belongs(trial.values)]
+        best = find_best(trials)
+        return prefer_noise(best, trials) if self.is_short and not self.evaluator.is_ensemble else best
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -290,6 +293,18 @@ class CandidateSearch:
         """True if hyperplanes are trained by L-BFGS, which has a schedule of its own."""
         values = {"max_depth": self.max_depth, "split": "oblique", "l1": 0.0}
         return self.make_spec(values, self.problem).growth.optimizer == LBFGS
+
+    @cached_property
+    def is_short(self) -> bool:
+        """True if trials of hyperplanes train for fewer epochs than the fit; L-BFGS trains to the end."""
+        return self.shortens_training(self.folds[0].problem) and not self.uses_lbfgs
+
+    def shortens_training(self, problem: TrainingTask) -> bool:
+        """Return True if trials train for a fraction of the epochs."""
+        # A hyperplane with a feature for every row can separate all rows, and does so the more the longer it trains.
+        is_separable = self.is_sparse and problem.training.X.shape[1] > problem.n_rows
+        is_large = problem.n_rows >= MIN_ROWS_FOR_SHORT_TRIALS[self.target.name]
+        return is_large and not (is_separable or self.is_thorough)
 
     @property
     def first_depth(self) -> int | None:
@@ -335,10 +350,7 @@ class CandidateSearch:
             is_small_table=problem.is_small_table,
         )
         spec = replace(spec, n_init=min(spec.n_init, TRIAL_STARTS + self.is_thorough))
-        # A hyperplane with a feature for every row can separate all rows, and does so the more the longer it trains.
-        is_separable = self.is_sparse and problem.training.X.shape[1] > problem.n_rows
-        is_short = problem.n_rows >= MIN_ROWS_FOR_SHORT_TRIALS[self.target.name] and not is_separable
-        return shorten_training(spec, TRIAL_EPOCHS) if is_short and not self.is_thorough else spec
+        return shorten_training(spec, TRIAL_EPOCHS) if self.shortens_training(problem) else spec
 
 
 def shorten_training(spec: Spec, fraction: float) -> Spec:
