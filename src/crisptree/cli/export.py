@@ -123,7 +123,7 @@ def _read_rows(estimator: Any, data: Path, csv: CsvFormat, drop: list[str], out:
         target = [preprocessing.target] if preprocessing.target in source.names else []
         encoder = make_encoder(estimator, source, out, missing=csv.missing, drop=drop, without=target)
         n_rows = 0
-        for batch in source.batches(encoder.names):
+        for batch in source.batches(list(dict.fromkeys(encoder.names))):
             blocks.append(encoder.encode(batch, n_rows))
             n_rows += batch.num_rows
             for name, values in encoder.extract_columns(batch).items():

@@ -107,6 +107,10 @@ class ColumnRoles:
         list[str],
         column_option("--numeric", help="Columns of digits that are numbers, though some begin with 0: a,b."),
     ] = field(default_factory=list)
+    dates: Annotated[
+        list[str],
+        column_option("--dates", help="Columns of dates or times that become numbers, such as year and month: a,b."),
+    ] = field(default_factory=list)
     max_categories: Annotated[
         int, typer.Option(min=2, help="Maximum number of values of a category.", rich_help_panel=TABLE)
     ] = MAX_CATEGORIES

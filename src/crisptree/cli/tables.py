@@ -178,7 +178,7 @@ def make_encoder(
 ) -> RowEncoder:
     """Make the encoder of a table by the model's preprocessing; ``without`` are columns that are not features."""
     preprocessing: Preprocessing = model.preprocessing_
-    needed = {column.name for column in preprocessing.columns} if preprocessing.named else set()
+    needed = {column.input_name for column in preprocessing.columns} if preprocessing.named else set()
     drop = source.columns(drop, "--drop")
     for name in drop:
         if name in needed:

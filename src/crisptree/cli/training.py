@@ -413,7 +413,7 @@ def open_training_table(
     if name is None:
         raise typer.BadParameter(f"name the target column with --target; {source.path} has {listed(source.names)}.")
     target = source.column(name, "--target")
-    named: dict[str, Any] = {flag: getattr(columns, flag) for flag in ("drop", "categorical", "numeric")}
+    named: dict[str, Any] = {flag: getattr(columns, flag) for flag in ("drop", "categorical", "numeric", "dates")}
     for flag, value in {**named, "id": id}.items():
         if value and source.matrix:
             raise typer.BadParameter(f"--{flag} is for tables with named columns; those of {source.path} have none.")

@@ -549,7 +549,7 @@ def _directions(monotonic_cst: Mapping[Any, int] | Sequence[int], n_columns: int
 
 def _resolve_features(values: dict[str, Any], table: Preprocessing) -> dict[str, Any]:
     """Replace columns of a table by the features that encode them; a sign is that of the number, not its indicator."""
-    names, kinds = table.input_names, {column.name: column.kind for column in table.columns}
+    names, kinds = table.input_names, {column.input_name: column.kind for column in table.columns}
     for name in (names[index] for index in values["monotonic_cst"] or ()):
         if name not in kinds:
             raise ValueError(f"`monotonic_cst` must name columns that are used; {name!r} is left out.")

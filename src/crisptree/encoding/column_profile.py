@@ -23,6 +23,7 @@ from crisptree.encoding.column_values import (
     listed,
 )
 from crisptree.encoding.containers import TableLike
+from crisptree.encoding.date_parts import extract_date_parts
 from crisptree.encoding.preprocessing import MISSING, Column, Preprocessing
 from crisptree.files import reading
 
@@ -58,6 +59,7 @@ class ColumnOptions:
     id: str | None = None
     fill: bool = True
     min_frequency: float | None = None
+    dates: Collection[str] = ()
 
 
 @dataclass
@@ -170,8 +172,12 @@ class ColumnProfile:
         self.total += float(numbers.sum() if each is None else numbers @ each)
         self.low, self.high = min(self.low, float(numbers.min())), max(self.high, float(numbers.max()))
 
-    def column(self) -> Column | str:
+    def resolve(self) -> list[Column] | str:
         """Return the column as it will be used, or why it is left out."""
+        column = self._resolve()
+        return column if isinstance(column, str) else [column]
+
+    def _resolve(self) -> Column | str:
         if self.refusal is not None:
             raise self.refusal
         keep = self.options.keep_constant
@@ -189,7 +195,8 @@ class ColumnProfile:
         if "date" in self.kinds or (is_text and self.all_dates and not self.as_category):
             raise TableError(
                 f"{self.shown} holds dates or times, which are neither numbers nor categories. Make numbers of them "
-                f"first (a year, a weekday, an hour, days since an event), or leave it out with {self.drop}."
+                f"first (a year, a weekday, an hour, days since an event), by `dates={[self.name]}` for example, or "
+                f"leave it out with {self.drop}."
             )
         if self.as_category or self.has_padded_numbers:
             return self._category()
@@ -293,13 +300,78 @@ class ColumnProfile:
         )
 
 
+class DateProfile:
+    """Statistics of the parts of a column of dates, updated batch by batch, for both orders of day and month."""
+
+    def __init__(self, name: str, source: TableLike, options: ColumnOptions) -> None:
+        self.name, self.source, self.options = name, source, replace(options, keep_constant=False)
+        self.parts: dict[bool, dict[str, ColumnProfile]] = {True: {}, False: {}}
+        self.n_missing = 0
+        self.bad: tuple[int, Any] | None = None
+        self.refusal: TableError | None = None
+
+    def add(self, values: ColumnValues, start: int, weights: Doubles | None = None) -> None:
+        """Add a batch; an order by which one of its values is no date is given up."""
+        self.n_missing += len(values.present) - len(values)
+        if not len(values):
+            return
+        for day_first, profiles in list(self.parts.items()):
+            parts, is_readable = extract_date_parts(values, day_first=day_first)
+            if not is_readable.all() or (profiles and profiles.keys() != parts.keys()):
+                wrong = np.ones(len(values), dtype=bool) if is_readable.all() else ~is_readable
+                self.bad = self.bad or values.find_first(wrong, start)
+                del self.parts[day_first]
+                continue
+            for part, numbers in parts.items():
+                own = replace(values, kind="number", array=numbers, texts=None)
+                name = Column.of_date(self.name, part).name
+                profile = profiles.setdefault(part, ColumnProfile(name, self.source, self.options))
+                profile.add(own, start, weights)
+
+    def resolve(self) -> list[Column] | str:
+        """Return the columns of the parts that change, or why there are none."""
+        shown = f"{self.source.path}: column {self.name!r}"
+        if self.refusal is not None:
+            raise self.refusal
+        if not self.parts:
+            row, value = self.bad or (0, None)
+            raise TableError(
+                f"{shown} must hold dates such as 2024-01-31 or 31.1.2024, times of day or time differences; row {row} "
+                f"has {str(value)!r}. Correct it, or say `missing={[str(value)]}` if that means a missing value."
+            )
+        found = [self._columns(day_first) for day_first in self.parts]
+        if len(found) == 2 and found[0] != [replace(column, day_first=True) for column in found[1]]:
+            raise TableError(
+                f"{shown} must hold dates whose day and month can be told apart; it has dates such as 3/4/2024, with no "
+                "number above 12. Write the year first: 2024-04-03."
+            )
+        return found[0] or ("constant" if any(self.parts.values()) else "no values")
+
+    def _columns(self, day_first: bool) -> list[Column]:
+        return [
+            Column.of_date(
+                *(self.name, part), mean=one.total / one.weight, missing=self.n_missing > 0, day_first=day_first
+            )
+            for part, one in self.parts[day_first].items()
+            if one.low < one.high
+        ]
+
+    def notes(self, column: Column) -> Iterator[str]:
+        """Iterate over notes on a part: none."""
+        yield from ()
+
+    id_notes = notes
+
+
 class TableProfile:
     """Statistics of a table, updated batch by batch; ``features`` are the columns that may be used."""
 
     def __init__(self, source: TableLike, features: list[str], options: ColumnOptions) -> None:
         self.source, self.options = source, options
         self.missing = tuple(dict.fromkeys([*MISSING, *options.missing]))
-        self.columns = {name: ColumnProfile(name, source, options) for name in features}
+        self.columns: dict[str, ColumnProfile | DateProfile] = {
+            name: (DateProfile if name in options.dates else ColumnProfile)(name, source, options) for name in features
+        }
 
     def add(
         self, batch: Any, start: int, rows: npt.NDArray[np.bool_] | None = None, weights: Doubles | None = None
@@ -326,15 +398,15 @@ class TableProfile:
         refused: dict[str, str] = {}
         for name, profile in self.columns.items():
             try:
-                column = profile.column()
+                found = profile.resolve()
             except TableError as error:
                 refused[name] = str(error)
                 continue
-            if isinstance(column, str):
-                left_out[name] = column
+            if isinstance(found, str):
+                left_out[name] = found
                 continue
-            columns.append(column)
-            notes.extend(profile.notes(column))
+            columns.extend(found)
+            notes.extend(note for column in found for note in profile.notes(column))
         if refused:
             raise RefusedColumns(source.path, refused, can_be_dropped=not (source.matrix or source.kind == "table"))
         if not columns:
@@ -361,7 +433,7 @@ class TableProfile:
         for why, wording in LEFT_OUT.items():
             if names := [name for name, reason in left_out.items() if reason == why]:
                 notes.append(f"left out, {wording}: {listed(names)}.")
-        if incomplete := [column.name for column in columns if column.missing]:
+        if incomplete := list(dict.fromkeys(column.input_name for column in columns if column.missing)):
             notes.append(f"missing values in {listed(incomplete)}: each gets an indicator feature.")
         return replace(preprocessing, notes=tuple(notes)), notes
 

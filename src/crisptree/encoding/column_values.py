@@ -420,7 +420,7 @@ def _from_series(series: Any, dtype: Any, name: str, missing: Collection[str]) -
         values = _from_texts("date" if is_date else "text", texts, codes, missing)
         return replace(values, is_category=not is_date)
     if kind in "mM" or type_name.startswith(("period", "date", "time")):
-        return _from_mask("date", series.notna().to_numpy(dtype=bool), series.to_numpy())
+        return _from_mask("date", np.asarray(series.notna(), dtype=bool), series.to_numpy())
     if kind in "iufb":
         array = series.to_numpy() if isinstance(dtype, np.dtype) else _from_nullable(series, kind)
         return _from_array(array, name, missing, is_boolean=kind == "b")

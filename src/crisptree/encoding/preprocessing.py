@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from types import UnionType
@@ -33,6 +33,7 @@ from crisptree.encoding.column_values import (
     suggest_name,
 )
 from crisptree.encoding.containers import TableLike
+from crisptree.encoding.date_parts import DATE_PARTS, extract_date_parts
 from crisptree.files import reading
 from crisptree.targets.base import check_utf8
 
@@ -54,6 +55,29 @@ class Column:
     missing: bool = False  # values were missing in training; one more feature indicates them
     categories: tuple[str, ...] = ()  # the values seen in training, sorted
     grouped: bool = False  # rare values of training are not among the categories; all features are 0 for them
+    part: str = ""  # of the dates in the column ``date``, which part this number is: "year", say
+    date: str = ""
+    day_first: bool = True  # whether dates such as 1/2/2024 begin with the day
+
+    @classmethod
+    def of_date(cls, date: str, part: str, **more: Any) -> Column:
+        """Return the column of one part of the dates in another column.
+
+        Examples
+        --------
+        >>> Column.of_date("joined", "month", mean=6.5).name
+        'joined month'
+        """
+        return cls(f"{date} {part}", "number", part=part, date=date, **more)
+
+    def rename(self, name: str) -> Column:
+        """Return the column under another name of the table's column."""
+        return replace(self, name=f"{name} {self.part}", date=name) if self.part else replace(self, name=name)
+
+    @property
+    def input_name(self) -> str:
+        """Return the column of the table that it is made of."""
+        return self.date or self.name
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -148,12 +172,12 @@ class Preprocessing:
     @property
     def input_names(self) -> tuple[str, ...]:
         """Return the columns of the table, those that are left out too where they are known."""
-        return self.inputs or tuple(column.name for column in self.columns)
+        return self.inputs or tuple(dict.fromkeys(column.input_name for column in self.columns))
 
     @property
     def keeps_numbers(self) -> bool:
         """Return True if every column stays the number that it is, so that rows of numbers need no encoding."""
-        plain = all(column.kind != "category" and not column.missing for column in self.columns)
+        plain = all(column.kind != "category" and not column.missing and not column.part for column in self.columns)
         return plain and len(self.input_names) == len(self.columns)
 
     def by_input(self, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -166,11 +190,11 @@ class Preprocessing:
         [0.0, 0.5, 0.5]
         """
         indices = {name: index for index, name in enumerate(self.input_names)}
-        inputs = np.array([indices[column.name] for column in self.columns], dtype=np.int64)
+        inputs = np.array([indices[column.input_name] for column in self.columns], dtype=np.int64)
         return np.bincount(inputs[self.origin], weights=shares, minlength=len(indices)).astype(np.float64)
 
     def features_of(self, name: str) -> tuple[int, ...]:
-        """Return the indices of the features of a column; none for one that is left out.
+        """Return the indices of the features of a column, all parts of a date; none for one that is left out.
 
         Examples
         --------
@@ -178,8 +202,8 @@ class Preprocessing:
         >>> Preprocessing(columns).features_of("sex")
         (2, 3)
         """
-        names = [column.name for column in self.columns]
-        return tuple(np.flatnonzero(self.origin == names.index(name)).tolist()) if name in names else ()
+        own = [number for number, column in enumerate(self.columns) if column.input_name == name]
+        return tuple(np.flatnonzero(np.isin(self.origin, own)).tolist())
 
     def describe(self, feature: int, value: float) -> str:
         """Describe the value of a feature in terms of the table.
@@ -207,6 +231,7 @@ class Preprocessing:
             {"name": column.name, "kind": column.kind}
             | ({"categories": list(column.categories)} if column.categories else {})
             | ({"grouped": True} if column.grouped else {})
+            | ({"part": column.part, "date": column.date, "day_first": column.day_first} if column.part else {})
             for column in self.columns
         ]
         content = {"version": VERSION, "named": self.named, "missing": list(self.missing), "target": self.target}
@@ -271,6 +296,9 @@ def _column(entry: Any, mean: Any, missing: Any) -> Column:
         raise TypeError(f"a column of kind {entry['kind']!r}")
     if math.isinf(mean) or len(set(categories)) < len(categories):
         raise TypeError(f"the column {entry['name']!r}")
+    part = _of_type(entry.get("part", ""), str)
+    if part and (part not in DATE_PARTS or entry["kind"] != "number"):
+        raise TypeError(f"the part {part!r} of a date")
     return Column(
         _of_type(entry["name"], str),
         entry["kind"],
@@ -278,13 +306,16 @@ def _column(entry: Any, mean: Any, missing: Any) -> Column:
         bool(missing),
         categories,
         entry.get("grouped") is True,
+        part,
+        _of_type(entry["date"], str) if part else "",
+        entry.get("day_first") is not False,
     )
 
 
 def _inputs(names: Any, columns: tuple[Column, ...]) -> tuple[str, ...]:
     """Parse the names of all columns of the training table, which include those that are used; none in older files."""
     inputs = tuple(_of_type(name, str) for name in _of_type(names, list))
-    if inputs and (len(set(inputs)) < len(inputs) or not {column.name for column in columns} <= set(inputs)):
+    if inputs and (len(set(inputs)) < len(inputs) or not {column.input_name for column in columns} <= set(inputs)):
         raise TypeError("the table's columns must be different, and those that are used among them")
     return inputs
 
@@ -343,14 +374,14 @@ class RowEncoder:
             try:
                 self._encode_column(column, batch.column(name), X[:, place : place + width], start)
             except TableError as error:
-                refused[column.name] = str(error)
+                refused[column.input_name] = str(error)
             place += width
         if refused:
             raise RefusedColumns(self.source.path, refused)
         return X
 
     def _encode_column(self, column: Column, given: Any, part: Rows, start: int) -> None:
-        values = extract_values(given, column.name, self.missing, self.source.number_format)
+        values = self._extract(column, given, start)
         if not (self.fill or column.missing or values.present.all()):
             self._refuse_missing(column, values, start)
         if column.kind == "category":
@@ -361,6 +392,20 @@ class RowEncoder:
             part[~values.present, -1] = 1
         elif not values.present.all():
             self.filled[column.name] += int((~values.present).sum())
+
+    def _extract(self, column: Column, given: Any, start: int) -> ColumnValues:
+        """Extract the values of a column, of a date those of its part."""
+        values = extract_values(given, column.input_name, self.missing, self.source.number_format)
+        if not column.part or not len(values):
+            return values
+        parts, is_readable = extract_date_parts(values, day_first=column.day_first)
+        if column.part not in parts or not is_readable.all():
+            row, value = values.find_first(~is_readable if column.part in parts else np.ones(len(values)), start)
+            raise TableError(
+                f"{self.source.path}: column {column.input_name!r} must hold dates or times, as in training; row "
+                f"{row} has {str(value)!r}. Correct it, or leave the row out."
+            )
+        return replace(values, kind="number", array=parts[column.part], texts=None)
 
     def encode_all(
         self, on_batch: Callable[[], Any] = lambda: None, wanted: npt.NDArray[np.bool_] | None = None
@@ -376,7 +421,7 @@ class RowEncoder:
     def encode_batches(self, on_batch: Callable[[], Any] = lambda: None) -> Iterator[Rows]:
         """Iterate over all rows of the file, a batch at a time."""
         with reading(self.source.path, TableError, self.source.kind):
-            for batch in self.source.batches(self.names):
+            for batch in self.source.batches(list(dict.fromkeys(self.names))):
                 yield self.encode(batch, self.source.n_read)
                 on_batch()
 
@@ -402,7 +447,7 @@ class RowEncoder:
         """
         decoded = {}
         for name, column in zip(self.names, self.preprocessing.columns, strict=True):
-            values = extract_values(batch.column(name), name, self.missing, self.source.number_format)
+            values = self._extract(column, batch.column(name), 0)
             present: Sequence[Any]
             if column.kind == "category":
                 codes, _ = values.encode(column.categories)
@@ -502,13 +547,13 @@ def find_unknown_columns(preprocessing: Preprocessing, source: TableLike) -> lis
     """Return the columns of the table that training did not know."""
     if not preprocessing.named or source.matrix:
         return []
-    trained = {column.name for column in preprocessing.columns} | set(preprocessing.left_out) | {preprocessing.target}
+    trained = {column.input_name for column in preprocessing.columns} | set(preprocessing.left_out) | {preprocessing.target}
     return [name for name in source.names if name not in trained]
 
 
 def _match_columns(preprocessing: Preprocessing, source: TableLike, without: Collection[str]) -> list[str]:
     """Return the table's column for every column of the preprocessing."""
-    trained = [column.name for column in preprocessing.columns]
+    trained = [column.input_name for column in preprocessing.columns]
     if preprocessing.named and not source.matrix:
         names = set(source.names)
         lacking = [name for name in trained if name not in names]
@@ -519,6 +564,9 @@ def _match_columns(preprocessing: Preprocessing, source: TableLike, without: Col
             )
         return trained
     features = source.features({*without, *([preprocessing.target] if preprocessing.target else [])})
+    if len(features) == len(dict.fromkeys(trained)) < len(trained):
+        place = dict(zip(dict.fromkeys(trained), features, strict=True))
+        features = [place[name] for name in trained]
     if len(features) != len(trained):
         by_place = "features by their place; leave out what is none with `drop=['NAME']`"
         takes = "columns by name" if preprocessing.named else by_place

@@ -25,8 +25,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     A number stays a number; a missing one becomes the mean of training, and if any was missing in training one more
     feature says so. True and false become 1 and 0. Text, and pandas' categories, become one feature per value seen
-    in training. Dates, and text that hardly ever repeats, are refused, all such columns at once and each with what
-    to do. A DataFrame of pandas or polars, a table of pyarrow or any other with ``__arrow_c_stream__``, a dictionary of
+    in training. Dates, unless ``dates`` names them, and text that hardly ever repeats are refused, all such columns at
+    once and each with what to do. A DataFrame of pandas or polars, a table of pyarrow or any other with ``__arrow_c_stream__``, a dictionary of
     columns and an array will do.
 
     ``CrispTreeClassifier`` uses one by itself where a table needs it, and keeps it as ``encoder_``.
@@ -37,7 +37,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Columns of numbers that are names of categories. Columns are named by their labels, or counted from 0 where they
         have none.
     drop : list of columns, default=()
-        Columns to leave out: ids, dates, what is not known when one predicts.
+        Columns to leave out: ids, what is not known when one predicts.
+    dates : list of columns, default=()
+        Columns of dates that become numbers: year, month, day, weekday (1 is Monday) and hour, of which those that
+        never change are left out. A column of times of day becomes the hour, one of time differences the days.
     numeric : list of columns, default=()
         Columns of digits as text that are numbers although some begin with a zero. Without it such digits (postal
         codes, account numbers) are names of categories.
@@ -88,6 +91,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         *,
         categorical: Collection[str | int] = (),
         drop: Collection[str | int] = (),
+        dates: Collection[str | int] = (),
         numeric: Collection[str | int] = (),
         missing: Collection[str] = (),
         max_categories: int = MAX_CATEGORIES,
@@ -98,6 +102,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ) -> None:
         self.categorical = categorical
         self.drop = drop
+        self.dates = dates
         self.numeric = numeric
         self.missing = missing
         self.max_categories = max_categories
@@ -175,6 +180,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return result
 
         drop, categorical, numeric = (names(getattr(self, name), name) for name in ("drop", "categorical", "numeric"))
+        dates = names(self.dates, "dates")
         if both := [name for name in numeric if name in categorical]:
             raise TableError(f"`numeric` and `categorical` must name different columns; both name {both[0]!r}.")
         if not isinstance(self.keep_constant, bool | np.bool_):
@@ -182,10 +188,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if isinstance(self.missing, str):
             raise TypeError(f"`missing` must be a list of texts; got the text {self.missing!r}.")
         ids = [] if self.id is None else names([self.id], "id")
-        if both := [name for name in (*drop, *categorical, *numeric) if name in ids]:
-            raise TableError(
-                f"`id` must name another column than `drop`, `categorical` and `numeric`; got {both[0]!r}."
-            )
+        for name, own, others in (("id", ids, [*dates]), ("dates", dates, [])):
+            if both := [column for column in (*drop, *categorical, *numeric, *others) if column in own]:
+                raise TableError(
+                    f"`{name}` must name other columns than `drop`, `categorical`, `numeric`"
+                    f"{' and `dates`' if name == 'id' else ''}; got {both[0]!r}."
+                )
         least = self.min_frequency
         if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or not least > 0):
             raise ValueError(f"`min_frequency` must be None, or rows or a share of them above 0; got {least!r}.")
@@ -196,6 +204,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             id=ids[0] if ids else None,
             fill=self.handle_missing == "fill",
             min_frequency=least,
+            dates=dates,
         )
 
     def _take_names(self, names: Collection[str] | None, number: int) -> None:
@@ -213,7 +222,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Warn of columns that may only identify the rows, as the command line notes them."""
         preprocessing = self.preprocessing_
         for column in preprocessing.columns:
-            for note in self._profile.columns[column.name].id_notes(column):
+            for note in self._profile.columns[column.input_name].id_notes(column):
                 warnings.warn(f"X: {note}", CrispTreeWarning, stacklevel=4)
 
     @property
@@ -312,7 +321,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if len(names) != self.n_features_in_:
                 raise ValueError(f"input_features should have length equal to {self.n_features_in_}; got {len(names)}.")
             called = dict(zip(preprocessing.input_names, names, strict=True))
-            columns = tuple(replace(column, name=called[column.name]) for column in preprocessing.columns)
+            columns = tuple(column.rename(called[column.input_name]) for column in preprocessing.columns)
             preprocessing = Preprocessing(columns)
         return np.array(preprocessing.feature_names, dtype=object)
 

@@ -7,6 +7,7 @@ TRUSTED_TYPES = (
     "crisptree.data.raw_rows.Scaling",
     "crisptree.encoding.column_profile.ColumnOptions",
     "crisptree.encoding.column_profile.ColumnProfile",
+    "crisptree.encoding.column_profile.DateProfile",
     "crisptree.encoding.column_profile.TableProfile",
     "crisptree.encoding.column_values.NumberFormat",
     "crisptree.encoding.containers.Table",
