@@ -60,7 +60,7 @@ def test_regression_lowers_the_squared_error(diagonal):
     model = cart(CrispTreeRegressor, X, y)
     scaled = ((y - y.mean()) / y.std())[:, None]
     search = SplitSearch.of(RowSet(X, scaled, np.ones(len(y))), model.tree_.target, LIMITS, 2)
-    structure, weight, bias = grow_sums(search, 4)
+    structure, weight, bias = grow_sums(search, [4])[4]
     grown = replace(model.tree_, structure=structure, weight=weight, bias=bias)
 
     def error(tree):

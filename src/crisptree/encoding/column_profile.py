@@ -342,8 +342,8 @@ class DateProfile:
         found = [self._columns(day_first) for day_first in self.parts]
         if len(found) == 2 and found[0] != [replace(column, day_first=True) for column in found[1]]:
             raise TableError(
-                f"{shown} must hold dates whose day and month can be told apart; it has dates such as 3/4/2024, with no "
-                "number above 12. Write the year first: 2024-04-03."
+                f"{shown} must hold dates whose day and month can be told apart; it has dates such as 3/4/2024, with "
+                "no number above 12. Write the year first: 2024-04-03."
             )
         return found[0] or ("constant" if any(self.parts.values()) else "no values")
 

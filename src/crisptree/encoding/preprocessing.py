@@ -400,7 +400,8 @@ class RowEncoder:
             return values
         parts, is_readable = extract_date_parts(values, day_first=column.day_first)
         if column.part not in parts or not is_readable.all():
-            row, value = values.find_first(~is_readable if column.part in parts else np.ones(len(values)), start)
+            wrong = ~is_readable if column.part in parts else np.ones(len(values), dtype=bool)
+            row, value = values.find_first(wrong, start)
             raise TableError(
                 f"{self.source.path}: column {column.input_name!r} must hold dates or times, as in training; row "
                 f"{row} has {str(value)!r}. Correct it, or leave the row out."
@@ -547,7 +548,9 @@ def find_unknown_columns(preprocessing: Preprocessing, source: TableLike) -> lis
     """Return the columns of the table that training did not know."""
     if not preprocessing.named or source.matrix:
         return []
-    trained = {column.input_name for column in preprocessing.columns} | set(preprocessing.left_out) | {preprocessing.target}
+    trained = (
+        {column.input_name for column in preprocessing.columns} | set(preprocessing.left_out) | {preprocessing.target}
+    )
     return [name for name in source.names if name not in trained]
 
 

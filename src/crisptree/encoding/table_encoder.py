@@ -26,8 +26,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     A number stays a number; a missing one becomes the mean of training, and if any was missing in training one more
     feature says so. True and false become 1 and 0. Text, and pandas' categories, become one feature per value seen
     in training. Dates, unless ``dates`` names them, and text that hardly ever repeats are refused, all such columns at
-    once and each with what to do. A DataFrame of pandas or polars, a table of pyarrow or any other with ``__arrow_c_stream__``, a dictionary of
-    columns and an array will do.
+    once and each with what to do. A DataFrame of pandas or polars, a table of pyarrow or any other with
+    ``__arrow_c_stream__``, a dictionary of columns and an array will do.
 
     ``CrispTreeClassifier`` uses one by itself where a table needs it, and keeps it as ``encoder_``.
 

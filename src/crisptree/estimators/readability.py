@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -116,6 +116,8 @@ def score_tree(model: Any, X: Any, y: npt.NDArray[Any], weight: Doubles | None =
 class ReadableEstimator(RowEstimator):
     """Base of the estimators whose trees may be limited to what people can read."""
 
+    LIMITS: ClassVar[Mapping[str, Any]] = READABLE
+
     @classmethod
     def readable(cls, **changes: Any) -> Self:
         """Make an estimator of trees that people can read: 8 leaves, 3 terms per split, round numbers.
@@ -135,7 +137,7 @@ class ReadableEstimator(RowEstimator):
         >>> model.get_n_leaves()
         3
         """
-        return cls.from_flat(**{**READABLE, **changes})
+        return cls.from_flat(**{**cls.LIMITS, **changes})
 
     def readability_cost(self, X: Any, y: Any, sample_weight: Any = None, *, n_folds: int = 5) -> ReadabilityCost:
         """Measure what the limits of a readable tree cost: its scores beside those of the unrestricted tree.

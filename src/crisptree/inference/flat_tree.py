@@ -31,6 +31,8 @@ LANES = 32
 
 BRANCH_LINEAR = "branch_linear"
 LINEAR_LEAVES = ("linear", BRANCH_LINEAR)
+SPARSE_LINEAR = "sparse_linear"
+"""Linear models of a few features that readable regression trees get once their splits are trained."""
 """Values of ``leaf_model``: models of all features, or of those that the splits of the tree have."""
 
 

@@ -103,7 +103,7 @@ def format_moments(means: Iterable[float], spreads: Iterable[float], names: Sequ
     >>> format_moments([2.5, 1.0], [0.25, 0.125], ["a", "b"])
     'a 2.5 ± 0.25, b 1 ± 0.12'
     """
-    texts = [f"{mean:.4g} ± {spread:.2g}" for mean, spread in zip(means, spreads, strict=True)]
+    texts = [f"{mean:.4g} ± {format_number(spread, 2)}" for mean, spread in zip(means, spreads, strict=True)]
     if len(names) > 1:
         texts = [f"{name} {text}" for name, text in zip(names, texts, strict=True)]
     return ", ".join(texts)

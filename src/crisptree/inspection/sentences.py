@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from crisptree.inference import FlatTree
-from crisptree.inspection.display import format_short, sanitize_names
+from crisptree.inspection.display import format_number, format_short, sanitize_names
 from crisptree.inspection.linear_splits import make_split_rule
 from crisptree.inspection.model_view import InputColumn, ModelView, require_linear_splits
 
@@ -209,14 +209,24 @@ def describe_leaf(view: ModelView, leaf: int, terms: int | None = 3, decimals: i
     """Describe a leaf in one sentence: the rows that reach it, its prediction and the number of training rows."""
     node = view.tree.structure.n_splits + leaf
     conditions, rows = describe_path(view, leaf, terms, decimals), view.count_rows(node)
+    model = view.describe_linear_leaf(node, terms, decimals)
     if view.is_regression:
-        predicted = view.describe_node(node)
+        predicted = (
+            f"{model.removeprefix('= ')} {_describe_residuals(view, node)}" if model else view.describe_node(node)
+        )
     else:
         label, share = view.rank_classes(node)[0]
-        predicted = f"{label} with {share:.0%}"
-    model = view.describe_linear_leaf(node, terms, decimals)
-    predicted += f", {model}" if model else ""
+        predicted = f"{label} with {share:.0%}" + (f", {model}" if model else "")
     return f"{f'if {conditions}' if conditions else 'always'}: {predicted} ({rows})"
+
+
+def _describe_residuals(view: ModelView, node: int) -> str:
+    """Describe the standard deviation of the residuals of a linear leaf, in the units of y."""
+    assert isinstance(view.tree, FlatTree)
+    assert view.tree.linear_variance is not None
+    unit = view.tree.statistics.y_unit
+    spreads = np.sqrt(view.tree.linear_variance[node]) * (1.0 if unit is None else unit)
+    return f"± {', '.join(format_number(float(spread), 2) for spread in spreads)}"
 
 
 def describe_leaves(view: ModelView, terms: int | None = 3, decimals: int = 3) -> list[str]:

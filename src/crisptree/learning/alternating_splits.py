@@ -11,6 +11,7 @@ ratios, each with all of its thresholds. ``PENALTY`` nats per term beyond the fi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ import numpy.typing as npt
 from crisptree.inference.flat_tree import FlatTree
 from crisptree.learning.options import GrowthLimits
 from crisptree.learning.samples import RowSet
+from crisptree.learning.sparse_leaves import fit_sparse_models
 from crisptree.structure import TreeStructure
 from crisptree.targets.base import Target
 
@@ -33,6 +35,8 @@ PENALTY = 2.0
 MIN_ROWS = 5
 """Minimum rows on each side of a split."""
 
+MIN_ROWS_OF_LINEAR_LEAVES = 10
+
 MAX_SWEEPS = 6
 MAX_ROWS = 5_000
 """Larger tables are sampled."""
@@ -45,6 +49,9 @@ MAX_STARTS, MAX_LINEAR_STARTS = 3, 2
 
 MAX_ADDED, MAX_LINEAR_ADDED = 12, 6
 """The same for features that are added."""
+
+N_CELLS, MAX_EXACT_LINES = 128, 12
+"""Of many directions the thresholds are searched among so many cells first, and exactly for the best of them."""
 
 MIN_VARIANCE = 1e-9
 """Of the residuals of y with variance 1."""
@@ -98,9 +105,11 @@ class SplitSearch(NamedTuple):
     min_rows: int
     mean: Doubles
     spread: Doubles
+    leaf_terms: int = 0
+    """Features of the linear models in the leaves, of a regression; 0 for constant leaves."""
 
     @classmethod
-    def of(cls, rows: RowSet, target: Target, limits: GrowthLimits, max_terms: int) -> SplitSearch:
+    def of(cls, rows: RowSet, target: Target, limits: GrowthLimits, max_terms: int, leaf_terms: int = 0) -> SplitSearch:
         """Scale the features to unit variance."""
         x, y, weight = np.asarray(rows.X, dtype=np.float64), rows.y, np.asarray(rows.weight, dtype=np.float64)
         if len(x) > MAX_ROWS:
@@ -108,8 +117,23 @@ class SplitSearch(NamedTuple):
             x, y, weight = x[kept], y[kept], weight[kept]
         mean, spread = x.mean(axis=0), x.std(axis=0)
         spread[spread == 0] = 1.0
-        min_rows = max(limits.min_samples_leaf, MIN_ROWS)
-        return cls((x - mean) / spread, y, weight / weight.mean(), target, max_terms, min_rows, mean, spread)
+        min_rows = max(limits.min_samples_leaf, MIN_ROWS_OF_LINEAR_LEAVES if leaf_terms else MIN_ROWS)
+        scaled = (x - mean) / spread, y, weight / weight.mean()
+        return cls(*scaled, target, max_terms, min_rows, mean, spread, leaf_terms)
+
+    def leaf_errors(self, leaf: Rows, n_leaves: int) -> Doubles:
+        """Compute the squared error of every row by the linear model of every leaf.  (n, n_leaves)"""
+        y = self.y.reshape(len(self.y), -1).astype(np.float64)
+        groups = [np.flatnonzero(leaf == number) for number in range(n_leaves)]
+        models = fit_sparse_models(self.x, y, self.weight, groups, self.leaf_terms)
+        return np.asarray(((y[:, None, :] - models.predict(self.x)) ** 2).sum(axis=2))
+
+    def leaf_costs(self, leaf: Rows, n_leaves: int) -> Doubles:
+        """Compute what every row would cost in every leaf, in nats.  (n, n_leaves)"""
+        if not self.leaf_terms:
+            return _leaf_costs(self.target, self.y, self.weight, leaf, n_leaves)
+        n_outputs = self.y.reshape(len(self.y), -1).shape[1]
+        return _gaussian_costs(self.leaf_errors(leaf, n_leaves), n_outputs, self.weight, leaf)
 
     def scale(self, tree: FlatTree) -> SmallTree:
         """Return a tree on scaled features."""
@@ -127,8 +151,16 @@ class SplitSearch(NamedTuple):
 
         own = self._replace(x=self.x[rows], y=self.y[rows], weight=self.weight[rows])
         fitted = TREES[self.target.name](max_leaf_nodes=2, min_samples_leaf=self.min_rows, random_state=0)
-        nodes = fitted.fit(own.x, own.y, sample_weight=own.weight).tree_ if len(rows) >= 2 * self.min_rows else None
-        if nodes is None or nodes.node_count < 3:
+        if len(rows) < 2 * self.min_rows:
+            return None
+        y: npt.NDArray[np.generic] = own.y
+        whole = np.zeros(len(rows), dtype=np.intp)
+        if self.leaf_terms:  # a trend that the models of the leaves follow needs no threshold
+            values = own.y.astype(np.float64)
+            models = fit_sparse_models(own.x, values, own.weight, [np.arange(len(rows))], self.leaf_terms)
+            y = values - models.predict(own.x)[:, 0]
+        nodes = fitted.fit(own.x, y, sample_weight=own.weight).tree_
+        if nodes.node_count < 3:
             return None
         start = np.eye(own.x.shape[1])[nodes.feature[:1]]
         tree = SmallTree(
@@ -138,10 +170,22 @@ class SplitSearch(NamedTuple):
         )
         tree = _sweep_until_converged(tree, own)
         leaf = tree.leaves_of(own.x)
+        if self.leaf_terms:
+            before, after = own.leaf_errors(whole, 1)[:, 0], own.leaf_errors(leaf, 2)[np.arange(len(rows)), leaf]
+            gain = float(own.weight @ (before - after))
+            return Stump(tree.weight[0], float(tree.bias[0]), gain, rows[leaf == 0], rows[leaf == 1])
         counts = self.target.tally(own.y, own.weight, leaf, 2)
         impurity = self.target.impurity(np.concatenate([counts, counts.sum(axis=0, keepdims=True)]))
         gain = float(impurity[2] - impurity[:2].sum())
         return Stump(tree.weight[0], float(tree.bias[0]), gain, rows[leaf == 0], rows[leaf == 1])
+
+
+class GrownSplits(NamedTuple):
+    """A structure with the weights and offsets of its splits on raw features."""
+
+    structure: TreeStructure
+    weight: Singles
+    bias: Singles
 
 
 class Stump(NamedTuple):
@@ -160,15 +204,16 @@ def alternate_splits(tree: FlatTree, search: SplitSearch) -> FlatTree:
     return replace(tree, weight=weight, bias=bias)
 
 
-def grow_sums(search: SplitSearch, max_leaves: int) -> tuple[TreeStructure, Singles, Singles] | None:
-    """Grow a tree best first, each split optimised with its two leaves, then all splits in turn.
+def grow_sums(search: SplitSearch, sizes: Sequence[int]) -> dict[int, GrownSplits]:
+    """Grow a tree best first, each split optimised with its two leaves; then all splits of every size in turn.
 
-    Returns its structure, weights and offsets on raw features; None where there is no split.
+    Returns the trees by their number of leaves: those of ``sizes`` that growth has reached, and the largest tree
+    where it ends earlier.
     """
     grown: list[Stump] = []
     places: list[tuple[int, bool]] = []  # the parent of every split, and its side
     waiting = [(search.find_stump(np.arange(len(search.x))), (-1, False))]
-    while len(grown) < max_leaves - 1:
+    while len(grown) < max(sizes) - 1:
         found = [(stump.gain, number) for number, (stump, _) in enumerate(waiting) if stump is not None]
         if not found or max(found)[0] <= 0:
             break
@@ -178,8 +223,12 @@ def grow_sums(search: SplitSearch, max_leaves: int) -> tuple[TreeStructure, Sing
         places.append(place)
         for side, rows in ((False, stump.left), (True, stump.right)):
             waiting.append((search.find_stump(rows), (len(grown) - 1, side)))
-    if not grown:
-        return None
+    reached = {min(size, len(grown) + 1) for size in sizes} - {1}
+    return {size: _sweep_grown(grown[: size - 1], places[: size - 1], search) for size in sorted(reached, reverse=True)}
+
+
+def _sweep_grown(grown: Sequence[Stump], places: Sequence[tuple[int, bool]], search: SplitSearch) -> GrownSplits:
+    """Optimise the first splits of a growth in turn."""
     children = np.full((len(grown), 2), -1)
     for split, (parent, side) in enumerate(places[1:], start=1):
         children[parent, int(side)] = split
@@ -187,14 +236,14 @@ def grow_sums(search: SplitSearch, max_leaves: int) -> tuple[TreeStructure, Sing
     children[is_leaf] = ~np.arange(is_leaf.sum())
     structure = TreeStructure(children[:, 0].astype(np.int32), children[:, 1].astype(np.int32))
     tree = SmallTree(structure, np.array([one.weight for one in grown]), np.array([one.bias for one in grown]))
-    return structure, *search.hyperplanes(_sweep_until_converged(tree, search))
+    return GrownSplits(structure, *search.hyperplanes(_sweep_until_converged(tree, search)))
 
 
 def _sweep_until_converged(tree: SmallTree, search: SplitSearch) -> SmallTree:
     """Optimise all splits in turn while the penalised likelihood rises."""
-    x, y, weight, target, max_terms, min_rows = search[:6]
+    x, weight, max_terms, min_rows = search.x, search.weight, search.max_terms, search.min_rows
     leaf = tree.leaves_of(x)
-    costs = _leaf_costs(target, y, weight, leaf, tree.structure.n_leaves)
+    costs = search.leaf_costs(leaf, tree.structure.n_leaves)
     best, lowest = tree.copy(), _objective(tree, costs, leaf, weight)
     for _ in range(MAX_SWEEPS):
         for split in reversed(range(tree.structure.n_splits)):
@@ -209,7 +258,7 @@ def _sweep_until_converged(tree: SmallTree, search: SplitSearch) -> SmallTree:
             if found is not None and found.cost < now - 1e-9:
                 tree.weight[split], tree.bias[split] = found.weight, found.bias
                 leaf = tree.leaves_of(x)
-        costs = _leaf_costs(target, y, weight, leaf, tree.structure.n_leaves)
+        costs = search.leaf_costs(leaf, tree.structure.n_leaves)
         objective = _objective(tree, costs, leaf, weight)
         if objective >= lowest - 1e-6 * abs(lowest):
             break
@@ -234,8 +283,12 @@ def _leaf_costs(target: Target, y: npt.NDArray[np.generic], weight: Doubles, lea
         return np.asarray(-np.log(np.maximum(tables[:, y.astype(np.intp)].T, 1e-9)))
     means = target.predict(tables)
     errors = ((y.reshape(len(y), 1, -1).astype(np.float64) - means) ** 2).sum(axis=2)
-    n_outputs = means.shape[1]
-    mean_error = float(np.average(errors[np.arange(len(y)), leaf], weights=weight))
+    return _gaussian_costs(errors, means.shape[1], weight, leaf)
+
+
+def _gaussian_costs(errors: Doubles, n_outputs: int, weight: Doubles, leaf: Rows) -> Doubles:
+    """Return squared errors in nats, for the variance of the errors of the rows in their own leaves."""
+    mean_error = float(np.average(errors[np.arange(len(leaf)), leaf], weights=weight))
     variance = max(mean_error / n_outputs, MIN_VARIANCE)
     return np.asarray(errors / (2 * variance) + n_outputs / 2 * np.log(variance))
 
@@ -281,7 +334,7 @@ def _extend(
         if not others:
             break
         lines = (x @ direction)[None, None] + ratios[None, :, None] * x.T[others][:, None, :]
-        costs, splits = _best_thresholds(lines.reshape(-1, len(x)), saved, min_rows)
+        costs, splits = _best_of_many(lines.reshape(-1, len(x)), saved, min_rows)
         best = int(costs.argmin())
         if not costs[best] < cost - PENALTY:
             break
@@ -303,6 +356,30 @@ def _fit_linear(x: Doubles, saved: Doubles, features: Rows) -> Doubles:
     root = np.sqrt(np.abs(saved))
     design = np.column_stack([x[:, features], np.ones(len(x))]) * root[:, None]
     return np.asarray(np.linalg.lstsq(design, -root * np.sign(saved), rcond=None)[0][:-1])
+
+
+def _best_of_many(lines: Doubles, saved: Doubles, min_rows: int) -> tuple[Doubles, list[tuple[float, bool]]]:
+    """Find the thresholds of the lines that are promising by ``N_CELLS`` cells each; inf for the others."""
+    if lines.shape[1] <= 2 * N_CELLS or len(lines) <= MAX_EXACT_LINES:
+        return _best_thresholds(lines, saved, min_rows)
+    mean, spread = lines.mean(axis=1), lines.std(axis=1)
+    low = np.maximum(lines.min(axis=1), mean - 3 * spread)
+    high = np.minimum(lines.max(axis=1), mean + 3 * spread)
+    scale = N_CELLS / np.where(high > low, high - low, 1.0)
+    cells = ((lines - low[:, None]) * scale[:, None]).clip(0, N_CELLS - 1).astype(np.intp)
+    cells += N_CELLS * np.arange(len(lines))[:, None]
+    flat, shape = cells.ravel(), (len(lines), N_CELLS)
+    sums = np.bincount(flat, np.broadcast_to(saved, lines.shape).ravel(), minlength=lines.shape[0] * N_CELLS)
+    rows = np.bincount(flat, minlength=len(sums)).reshape(shape).cumsum(axis=1)
+    below = sums.reshape(shape).cumsum(axis=1)
+    lowest = np.minimum(below, below[:, -1:] - below)
+    is_allowed = (rows >= min_rows) & (rows[:, -1:] - rows >= min_rows)
+    promising = np.argsort(np.where(is_allowed, lowest, np.inf).min(axis=1), kind="stable")[:MAX_EXACT_LINES]
+    costs, splits = np.full(len(lines), np.inf), [(0.0, False)] * len(lines)
+    found, of_them = _best_thresholds(lines[promising], saved, min_rows)
+    for number, cost, split in zip(promising.tolist(), found.tolist(), of_them, strict=True):
+        costs[number], splits[number] = cost, split
+    return costs, splits
 
 
 def _best_thresholds(lines: Doubles, saved: Doubles, min_rows: int) -> tuple[Doubles, list[tuple[float, bool]]]:

@@ -307,13 +307,15 @@ class RowParameters(TreeParameters):
     )
     leaf_model: str = parameter(
         default="auto",
-        kind='{"auto", "constant", "linear", "branch_linear"}',
+        kind='{"auto", "constant", "linear", "branch_linear", "sparse_linear"}',
         doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression of all
-        features ("linear") or of those that the splits of the tree have ("branch_linear"). The weights of
+        features ("linear") or of those that the splits of the tree have ("branch_linear"); in readable
+        regression trees a mean or a linear function of as many features as a split has ("sparse_linear"), whichever
+        predicts held-out rows better. The weights of
         linear leaves are sums of parts along the path (docs/guide/regression.md). They need dense rows of at most
         512 features and linear splits. "auto" compares both on held-out rows of small
         tables where other parameters are selected, too; else leaves are constant.""",
-        rule=one_of("auto", "constant", "linear", "branch_linear"),
+        rule=one_of("auto", "constant", "linear", "branch_linear", "sparse_linear"),
         flag="--leaf-model",
         before="constant",
     )
@@ -520,6 +522,9 @@ READABLE: dict[str, Any] = {
     "round_splits": True,
 }
 """Limits of a tree that people read; docs/decisions/2026-11-18-readable-trees.md has the reasons."""
+
+READABLE_REGRESSION = READABLE | {"leaf_model": "sparse_linear"}
+"""The same for regression, whose leaves may be linear functions of as many features as a split has."""
 
 SHARE_RULE = Rule(
     lambda value: value is None or whole(1).holds(value) or (number(0.0, strict=True).holds(value) and value <= 1.0),

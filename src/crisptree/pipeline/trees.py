@@ -22,7 +22,7 @@ from crisptree.inference.finalization import (
     record_ranges,
     sum_statistics,
 )
-from crisptree.learning.fitting import Fitted, add_leaf_statistics, device_of, fit_tree, update_tree
+from crisptree.learning.fitting import Fitted, device_of, fit_tree, update_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask, get_iteration
@@ -31,6 +31,7 @@ from crisptree.pipeline.validation import (
     RowModel,
     TrainingData,
     check_fit,
+    check_leaf_model,
     check_order,
     check_warm_start,
     draw_seed,
@@ -247,6 +248,10 @@ def fit_rows(
         tree = everything.with_ranges(fitted.tree, task)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
     fitted = restore_units(fitted, data.encoding)
+    if values.get("round_splits"):
+        from crisptree.pipeline.readable import round_leaves  # not on the path of other fits
+
+        fitted = fitted._replace(tree=round_leaves(fitted.tree, task))
     return TrainedRows(fitted, history, resolution.selected, resolution.trials, data.encoding)
 
 
@@ -264,6 +269,7 @@ def prepare(
     ``earlier`` is a tree whose scaling is kept, and ``previous`` what was selected for it.
     """
     check_order(parameters, data.target)
+    check_leaf_model(parameters, data.target)
     if parameters["split"] == "auto" and (data.only_hyperplanes or requires_hyperplanes(parameters)):
         parameters = {**parameters, "split": "oblique"}
     scale = resolve_scale(parameters, data.image_shape, is_sparse=data.is_sparse)
@@ -363,7 +369,7 @@ def update_fitted_tree(
 
 def round_fitted(fitted: Fitted, parameters: Mapping[str, Any], spec: Spec, task: TrainingTask, seed: int) -> Fitted:
     """Improve the trained tree, round its splits and count its leaves anew."""
-    from crisptree.pipeline.readable import improve_readable  # not on the path of other fits
+    from crisptree.pipeline.readable import count_rounded, improve_readable  # not on the path of other fits
 
     assert isinstance(fitted.tree, FlatTree)
     assert isinstance(task.training.X, np.ndarray)
@@ -374,8 +380,7 @@ def round_fitted(fitted: Fitted, parameters: Mapping[str, Any], spec: Spec, task
     tree = fitted.tree
     if spec.limits.max_leaf_nodes is not None:
         tree = improve_readable(tree, parameters, task, make_spec, seed)
-    rounded = round_splits(tree, task.training.X, task.training.weight)
-    return fitted._replace(tree=add_leaf_statistics(rounded, spec, task)[0])
+    return fitted._replace(tree=count_rounded(tree, parameters, spec, task))
 
 
 def spec_of(parameters: Mapping[str, Any], task: TrainingTask, image_shape: tuple[int, ...] | None, seed: int) -> Spec:

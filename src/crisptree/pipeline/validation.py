@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_random_state
 from crisptree.data.raw_rows import SparseRows
 from crisptree.data.validation import CheckedRows, InputSchema, RawInput, check_fit_rows, resolve_columns
 from crisptree.encoding.containers import materialize, refuse_batches
-from crisptree.inference.flat_tree import has_linear_leaves
+from crisptree.inference.flat_tree import SPARSE_LINEAR, has_linear_leaves
 from crisptree.parameters.training import Parameter, Rule, is_whole
 from crisptree.selection.parameters import MIXED
 from crisptree.structure import TreeStructure
@@ -50,6 +50,15 @@ ALL_FEATURES = Rule(
 FIXED_ALPHA = Rule(lambda value: value != "auto", "a number or None")
 
 Values = Mapping[str, Any]
+
+
+def check_leaf_model(parameters: Values, target: Target) -> None:
+    """Refuse linear functions of a few features in the leaves of a classification."""
+    if parameters["leaf_model"] == SPARSE_LINEAR and not target.is_regression:
+        raise ValueError(
+            "`leaf_model` must be 'constant' for classes that people read; 'sparse_linear' is for regression."
+        )
+
 
 CONSTRAINTS = ("monotonic_cst", "max_features_per_split", "interaction_cst")
 
@@ -167,6 +176,13 @@ CAPABILITIES = (
         {"ccp_alpha": NONE},
         "What a leaf saves is counted for constant ones. Limit max_depth or max_leaf_nodes, raise leaf_l2, or "
         "truncate(depth) the fitted tree.",
+    ),
+    Capability(
+        "linear leaves of a few features (`leaf_model='sparse_linear'`)",
+        "leaf_model={leaf_model!r}",
+        lambda v: v.get("leaf_model") == SPARSE_LINEAR,
+        {"round_splits": values(True), "max_leaf_nodes": Rule(lambda value: value is not None, "a number")},
+        "They are those of readable regression trees: CrispTreeRegressor.readable().",
     ),
     Capability(
         "rounded splits (`round_splits=True`)",

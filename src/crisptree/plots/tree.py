@@ -16,6 +16,7 @@ from matplotlib.patches import Circle, Rectangle
 
 from crisptree.inference import FlatTree
 from crisptree.inspection import ModelView, Names, view_model
+from crisptree.inspection.display import format_number
 from crisptree.inspection.linear_splits import compute_effects, make_split_rule, rank_features
 from crisptree.inspection.validation import check_boolean, check_optional_integer
 from crisptree.plots.style import (
@@ -480,7 +481,7 @@ def end_lines(view: ModelView, node: int, letter: str | None = None) -> list[End
         moments = view.node_moments(node)
         for name, mean, spread in moments[: MAX_NAMED + 1]:
             value = f"{mean:.4g}" if len(moments) == 1 else f"{name}: {mean:.4g}"
-            lines += [(value, LARGE, {"fontweight": "bold"}), (f"± {spread:.2g}", SMALL, {})]
+            lines += [(value, LARGE, {"fontweight": "bold"}), (f"± {format_number(spread, 2)}", SMALL, {})]
     else:
         (name, share), *others = view.rank_classes(node)
         lines += [(name, LARGE, {"fontweight": "bold"}), (format_percent(share), SMALL, {})]
