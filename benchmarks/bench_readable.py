@@ -71,7 +71,10 @@ def measure(table: Table, seed: int) -> Scores:
     with threadpool_limits(1):
         results = {name: fit_and_score(model, table.task, split) for name, model in models.items()}
     tree = models["readable"]
-    results["readable"] |= {"leaves": tree.get_n_leaves(), "terms": int((tree.tree_.weight != 0).sum(axis=1).max())}
+    results["readable"] |= {
+        "leaves": tree.get_n_leaves(),
+        "terms": int((tree.tree_.weight != 0).sum(axis=1).max(initial=0)),
+    }
     return Scores(table.name, table.task, seed, results)
 
 
