@@ -355,8 +355,8 @@ def fit_encoder(
     except RefusedColumns as error:
         names = list(error.reasons)
         raise TableError(
-            f"{error}\n`dates`, `drop`, `numeric`, `missing` and `max_categories` are parameters of a TableEncoder, as in "
-            f"{class_name}(categorical_features=TableEncoder(drop={names}))."
+            f"{error}\n`drop`, `dates`, `numeric`, `missing` and `max_categories` are parameters of a TableEncoder, "
+            f"for example {class_name}(categorical_features=TableEncoder(drop={names}))."
         ) from None
     encoder.warn_of_ids()
     return encoder
