@@ -120,11 +120,12 @@ def estimate(unit: Unit, results: Path, known: Sequence[Record]) -> Estimate:
     recorded choices prefer are missing; what a choice still to be made will change cannot be known before.
     """
     records = store_of("paper", results, unit.config.data).records()
-    chosen = chosen_epochs(record for record in records if record["kind"] == cells.SELECTION)
+    selections = [record for record in records if record["kind"] == cells.SELECTION]
+    chosen, bounds = chosen_epochs(selections), {(one["method"], one["depth"]): _bound(one) for one in selections}
     there = {
         (record["kind"], record["method"], record["depth"], record["seed"])
         for record in records
-        if _is_current(record, chosen, unit.config)
+        if _is_current(record, chosen, bounds, unit.config)
     }
     kind = cells.SELECTION if unit.stage == "choose" else cells.CELL
     asked = expected(unit.config) if kind == cells.CELL else None
@@ -174,8 +175,18 @@ def _seconds(data: str, name: str, depth: int, known: Sequence[Record]) -> tuple
     return statistics.median(growing), statistics.median(rest)
 
 
-def _is_current(record: Record, chosen: Mapping[tuple[str, int], int], config: Config) -> bool:
-    """Return True if a record has the present set-up: all candidates tried, the selected epochs, Greedy's tree.
+def _bound(trial: Record) -> tuple[float | None, float | None]:
+    """Return the ν and the step that a selection of a baseline has chosen."""
+    return trial.get("nu"), trial.get("rate")
+
+
+def _is_current(
+    record: Record,
+    chosen: Mapping[tuple[str, int], int],
+    bounds: Mapping[tuple[str, int], tuple[float | None, float | None]],
+    config: Config,
+) -> bool:
+    """Return True if a record has the present set-up: all candidates tried, the selected epochs and ν, Greedy's tree.
 
     A cell that was given up at a time cap counts.
     """
@@ -189,6 +200,10 @@ def _is_current(record: Record, chosen: Mapping[tuple[str, int], int], config: C
     elif (epochs := chosen.get((method, depth))) is not None:
         stage = "epochs" if stage_of(method) == STAGES[0] else "finetune_epochs"
         if record["config"]["parameters"].get(stage) != epochs:
+            return False
+    elif method in BOUNDED and record["status"] == cells.DONE and (method, depth) in bounds:
+        parameters = record["config"]["parameters"]
+        if (parameters["nu"], parameters["learning_rate"]) != bounds[method, depth]:
             return False
     return bool(record["config"].get("search") == SEARCHES.get(method))
 

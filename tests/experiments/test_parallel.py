@@ -106,6 +106,18 @@ def test_a_dry_run_sees_broken_off_choices_and_cells_of_other_epochs(tiny, capsy
     assert "choices of greedy_em, seed 3, depth 1: 1 records to make" in capsys.readouterr().out
 
 
+def test_a_dry_run_sees_cells_of_another_nu_than_the_chosen_one(tiny, capsys):
+    names = ("--methods", "co2", "--depths", "1")
+    tiny(*names)
+    capsys.readouterr()
+    tiny(*names, "--dry-run")
+    assert "records to make" not in capsys.readouterr().out
+    choice = tiny.store.get(cells.SELECTION, "co2", 1, 0)
+    tiny.store.put(choice | {"nu": 77.0})
+    tiny(*names, "--dry-run")
+    assert "co2, seed 0, depth 1: 1 records to make" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_several_processes_make_the_records_of_one(tiny, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
