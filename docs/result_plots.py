@@ -44,6 +44,7 @@ CHARTS = {
     "defaults": Chart("accuracy in %", panels=True),
     "distill": Chart("test accuracy in %", ("test accuracy, %",), rows="digits", labels=(1,)),
     "export": Chart("bytes of flash", ("flash, measured",), labels=(0, 2)),
+    "extension": Chart("validation accuracy in %", ("grown, hard", "finetuned, hard", "finetuned, soft")),
     "forests": Chart("test accuracy in %", ("crisp forest, 25 trees", "random forest, 100 trees", "one of its trees")),
     "prediction": Chart(
         "time over that of scikit-learn",
