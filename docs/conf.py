@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from docutils import nodes
 
 import crisptree
 
@@ -43,6 +47,9 @@ exclude_patterns = [
     "auto_examples/*.py.md5",
 ]
 nitpicky = True
+suppress_warnings = ["config.cache"]  # autosummary_context holds a function
+smartquotes = False  # parameters have values such as "auto"
+toc_object_entries_show_parents = "hide"
 # Types of class attributes that have no page of their own.
 nitpick_ignore = [
     ("py:class", f"crisptree.targets.{name}")
@@ -96,6 +103,37 @@ SKIPPED = re.compile(
 MARKUP = re.compile(r"\||(?<=\w)_(?!\w)")
 """Text that reStructuredText would read as a substitution or link: absolute values and names such as ``tree_``."""
 
+PAGE = re.compile(r"docs/([\w/-]+)\.md")
+"""Pages that docstrings name by their files."""
+
+METHODS = (
+    "fit",
+    "partial_fit",
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "predict_std",
+    "predict_interval",
+    "score",
+)
+"""Methods of estimators that come first; the others follow in alphabetical order."""
+
+
+def ordered_members(module: str, name: str) -> list[tuple[str, str]]:
+    """Return the directives and names of an estimator's own public members, methods first."""
+    thing = getattr(import_module(module), name)
+    own = [cls for cls in thing.__mro__ if cls.__module__.startswith("crisptree")]
+    found = {member: vars(cls)[member] for cls in own[::-1] for member in vars(cls) if not member.startswith("_")}
+    found = {member: what for member, what in found.items() if not SKIPPED.fullmatch(member)}
+    properties = sorted(name for name, what in found.items() if isinstance(what, (property, cached_property)))
+    order = {method: number for number, method in enumerate(METHODS)}
+    methods = [name for name in set(found) - set(properties) if inspect.isroutine(getattr(thing, name))]
+    methods.sort(key=lambda method: (order.get(method, len(order)), method))
+    return [("method", member) for member in methods] + [("property", member) for member in properties]
+
+
+autosummary_context = {"ordered_members": ordered_members}
+
 
 def skip_routing(app: Any, kind: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
     """Skip members of estimators that scikit-learn adds or that other modules of the package use."""
@@ -109,7 +147,7 @@ def escape(app: Any, kind: str, name: str, thing: Any, options: Any, lines: list
         in_doctest = bool(line.strip()) and (in_doctest or line.lstrip().startswith(">>>"))
         if not in_doctest:
             parts = line.split("``")
-            parts[::2] = [MARKUP.sub(r"\\\g<0>", part) for part in parts[::2]]
+            parts[::2] = [PAGE.sub(r":doc:`/\1`", MARKUP.sub(r"\\\g<0>", part)) for part in parts[::2]]
             lines[number] = "``".join(parts)
 
 
@@ -119,7 +157,17 @@ def group_parameters(app: Any, kind: str, name: str, thing: Any, options: Any, l
         lines[:] = grouped(lines)
 
 
+def strip_blocks(app: Any, document: Any) -> None:
+    """Remove the blank line that ends doctests in Markdown."""
+    for block in document.findall(nodes.literal_block):
+        text = block.astext().rstrip()
+        if text != block.astext():
+            block[:] = [nodes.Text(text)]
+            block.rawsource = text
+
+
 def setup(app: Any) -> None:
+    app.connect("doctree-read", strip_blocks)
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("autodoc-process-docstring", escape, priority=100)  # before numpydoc reads the docstring
     app.connect("autodoc-process-docstring", group_parameters, priority=900)  # after it

@@ -12,15 +12,15 @@ from PIL import Image
 
 HERE = Path(__file__).parent
 
-PICTURES = {
+PICTURES: dict[str, list[str | None]] = {
     "plot_selection": ["choices.png"],
     "information_gain": ["information-gain.png"],
-    "plot_distances": ["distances.png", "distances-stages.png", "distances-weights.png"],
+    "plot_distances": [None, "distances.png", "distances-stages.png", "distances-weights.png"],
     "figure_1": ["figure-1.png"],
     "plot_supplement_trees": ["tree-mnist.png", "tree-fashion.png"],
-    "plot_segmentation": ["cells.png", "cells-weights.png"],
+    "plot_segmentation": [None, "cells.png", "cells-weights.png"],
     "plot_soft_to_hard": ["soft-to-hard.png", "training.png"],
-    "plot_one_path": ["confusion.png", "path-in-tree.png"],
+    "plot_one_path": ["path-in-tree.png", "confusion.png"],
     "plot_churn": ["churn-tree.png"],
     "plot_forest": ["forest-regions.png"],
     "plot_intervals": ["intervals.png"],
@@ -28,7 +28,7 @@ PICTURES = {
     "plot_oblique_regions": ["oblique-regions.png"],
     "plot_tabular": ["tabular-tree.png", "tabular-weights.png"],
 }
-"""The figures of every example, and of the drawings of the experiments, in order."""
+"""The figures of every example, and of the drawings of the experiments, in order; None is shown in the gallery only."""
 
 VECTORS = {"tree-mnist.png"}
 """Those that are kept as .svg beside."""
@@ -48,6 +48,8 @@ def main(examples: list[str]) -> None:
         folder = "examples" if example.startswith("plot_") else "experiments/drawings"
         runpy.run_path(str(HERE.parent / folder / f"{example}.py"))
         for number, name in zip(plt.get_fignums(), PICTURES[example], strict=True):
+            if name is None:
+                continue
             figure = plt.figure(number)
             if name in VECTORS:
                 figure.savefig(HERE / "images" / name.replace(".png", ".svg"), metadata={"Date": None})

@@ -13,17 +13,24 @@ from sklearn.model_selection import train_test_split
 
 from crisptree import CrispTreeClassifier, metrics
 
-X, y = make_classification(4000, 10, n_informative=5, flip_y=0.15, random_state=1)
-X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+X, y = make_classification(12_000, 10, n_informative=5, flip_y=0.15, random_state=1)
+X, X_test, y, y_test = train_test_split(X, y, test_size=0.8, random_state=0)
 settings = {"split": "oblique", "max_depth": 6, "input_noise": 0.3, "l1": 0.0, "random_state": 0}
 
-figure, ax = plt.subplots(figsize=(5.6, 5), layout="constrained")
-for shrinkage in (0.0, "auto"):
+figure, ax = plt.subplots(figsize=(6.4, 5), layout="constrained")
+for shrinkage, color in ((0.0, "tab:red"), ("auto", "tab:blue")):
     model = CrispTreeClassifier(**settings, shrinkage=shrinkage).fit(X, y)
     proba = model.predict_proba(X_test)
     error = metrics.calibration_error(y_test, proba)
     CalibrationDisplay.from_predictions(
-        y_test, proba[:, 1], n_bins=8, ax=ax, name=f"shrinkage={shrinkage!r}: calibration error {error:.3f}"
+        y_test,
+        proba[:, 1],
+        n_bins=10,
+        ax=ax,
+        color=color,
+        linewidth=2,
+        name=f"shrinkage={shrinkage!r}: calibration error {error:.3f}",
     )
-ax.set_title("Frequency of class 1 against predicted probability")
+ax.set(xlabel="predicted probability of class 1", ylabel="observed frequency", title="Reliability of probabilities")
+ax.legend(loc="upper left")
 plt.show()

@@ -15,7 +15,6 @@ from torch import nn
 
 from crisptree import CrispTreeClassifier, TrainingOptions, explain
 from crisptree.datasets import load_digits
-from crisptree.plots import plot_confusion
 
 
 def network(input_shape):
@@ -39,7 +38,7 @@ model = CrispTreeClassifier(
     max_depth=None,
     max_leaf_nodes=10,
     training=TrainingOptions(
-        scale="global", learning_rate=5e-3, batch_size=128, epochs=10, finetune_epochs=15, min_updates=0
+        scale="global", learning_rate=5e-3, batch_size=128, epochs=20, finetune_epochs=20, min_updates=0
     ),
     random_state=0,
 ).fit(X, y)
@@ -53,12 +52,22 @@ print(f"greedy {model.before_finetuning().score(digits.X_test, digits.y_test):.3
 print(f"finetuned {model.score(digits.X_test, digits.y_test):.3f} of the test images are right")
 
 # %%
+# Test digits by the leaf in which they end, one row per leaf; those with a red frame are misclassified.
+leaves = model.leaf_indices(digits.X_test)
+figure, axes = plt.subplots(model.get_n_leaves(), 14, figsize=(8.4, 6.2), layout="constrained")
+for leaf, row in enumerate(axes):
+    images = digits.X_test[leaves == leaf][: len(row)].reshape(-1, *digits.image_shape)
+    wrong = (model.predict(digits.X_test) != digits.y_test)[leaves == leaf]
+    row[0].set_ylabel(f"leaf {leaf}", rotation=0, ha="right", va="center")
+    for ax, image, is_wrong in zip(row, images, wrong, strict=False):
+        ax.imshow(image, cmap="gray_r")
+        ax.spines[:].set(color="tab:red" if is_wrong else "0.85", linewidth=2 if is_wrong else 0.8)
+    for ax in row:
+        ax.set(xticks=[], yticks=[])
+
+# %%
 # Error attribution: the split that is responsible for each error.
 for split, errors, share in explain.attribute_errors(model, digits.X_test, digits.y_test).table():
     print(f"{'split ' + str(split) if split >= 0 else 'no split'}: {errors} ({share:.0%})")
-
-# %%
-# Which digits are taken for which.
-plot_confusion(model, digits.X_test, digits.y_test)
 
 plt.show()

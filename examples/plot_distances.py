@@ -36,6 +36,15 @@ print(f"one tree: R² {model.score(new, truth):.3f}")
 print(f"two stages: R² {twice.score(new, truth):.3f}")
 
 # %%
+# The noisy image, and the distances that two stages predict.
+figure, axes = plt.subplots(1, 2, figsize=(8.6, 4.4), layout="constrained")
+axes[0].imshow(new, cmap="gray")
+axes[1].imshow(twice.predict(new), cmap="inferno")
+for ax, title in zip(axes, ("image", f"predicted distance, R² {twice.score(new, truth):.2f}"), strict=True):
+    ax.set_title(title)
+    ax.set_axis_off()
+
+# %%
 # The image, the true distances, the leaf of every pixel and the predictions, of one tree and of two stages.
 plot_pixel_regression(new, truth, model.leaf_image(new), model.predict(new), name="one tree")
 plot_pixel_regression(new, truth, twice.leaf_image(new), twice.predict(new), name="two stages")

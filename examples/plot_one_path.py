@@ -22,11 +22,7 @@ model = CrispTreeClassifier(
 ).fit(digits.X_train, digits.y_train)
 
 # %%
-# Confusion matrix on validation digits.
-plot_confusion(model, digits.X_valid, digits.y_valid)
-
-# %%
-# The first misclassified digit, and its path in the tree.
+# The first misclassified validation digit, and its path in the tree.
 wrong = (model.predict(digits.X_valid) != digits.y_valid).argmax()
 print(f"a {digits.y_valid[wrong]}, predicted as {model.predict(digits.X_valid[[wrong]])[0]}")
 plot_tree(model, sample=digits.X_valid[wrong])
@@ -34,5 +30,9 @@ plot_tree(model, sample=digits.X_valid[wrong])
 # %%
 # The same path as text: contributions are weights times the difference from the mean digit.
 print(explain.path(model, digits.X_valid[wrong], top=3))
+
+# %%
+# Which digits are taken for which.
+plot_confusion(model, digits.X_valid, digits.y_valid)
 
 plt.show()

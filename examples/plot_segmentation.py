@@ -47,6 +47,17 @@ for name, tree in (("with a window of 15 × 15", model), ("from the pixel alone"
     )
 
 # %%
+# Predicted membranes over the new image.
+figure, axes = plt.subplots(1, 2, figsize=(8.6, 4.4), layout="constrained")
+for ax in axes:
+    ax.imshow(new, cmap="gray")
+    ax.set_axis_off()
+predicted = np.ma.masked_not_equal(model.predict(new), MEMBRANE)
+axes[1].imshow(predicted, cmap="autumn", alpha=0.75, interpolation="nearest")
+axes[0].set_title("new image")
+axes[1].set_title(f"membranes, {100 * model.score(new, truth):.1f} % of the pixels correct")
+
+# %%
 # The image, its labels, the leaf of every pixel and the probability of a membrane.
 plot_segmentation(new, truth, model.leaf_image(new), model.predict_proba(new)[..., MEMBRANE], class_name="membrane")
 

@@ -16,12 +16,12 @@ X, y = make_moons(600, noise=0.2, random_state=0)
 model = CrispTreeClassifier(max_depth=3, l2=1e-3, random_state=0).fit(X[:400], y[:400], eval_set=(X[400:], y[400:]))
 
 # %%
-# One tree, drawn with four values of γ; the last panel is the deterministic tree with its splits.
-figure, axes = plt.subplots(1, 5, figsize=(15, 3.1), layout="constrained", sharey=True)
-for ax, steepness in zip(axes, (0.5, 1, 3, 10, None), strict=True):
-    plot_regions(model, X[400:], y[400:], ax, steepness=steepness, hyperplanes=steepness is None, legend=ax is axes[0])
-    ax.set_title("hard" if steepness is None else f"γ = {steepness:g}", fontsize=10)
-    ax.set_ylabel("")
+# One tree, drawn with five values of γ; the last panel is the deterministic tree with its splits.
+figure, axes = plt.subplots(2, 3, figsize=(10.5, 6.6), layout="constrained", sharex=True, sharey=True)
+for ax, steepness in zip(axes.flat, (0.5, 1, 2, 4, 10, None), strict=True):
+    plot_regions(model, X[400:], y[400:], ax, steepness=steepness, hyperplanes=steepness is None, legend=False)
+    ax.set_title("deterministic" if steepness is None else f"γ = {steepness:g}")
+    ax.set(xlabel="", ylabel="")
 
 # %%
 # Its training: the stumps of each level, then the whole tree.
