@@ -27,7 +27,7 @@ help:
 	@echo "make lock       write requirements-lock.txt anew: all versions and hashes that the tests were run with"
 	@echo "make fuzz       100,000 damaged files for every reader, under a memory limit; hours (NUMBER=2000 for minutes)"
 	@echo "make test-browser   the report's page, clicked through in chromium"
-	@echo "make report-images  the pictures of docs/guide/explanations.md (set CRISPTREE_DATA: MNIST)"
+	@echo "make report-images  the pictures of docs/guide/plots.md (set CRISPTREE_DATA: MNIST)"
 	@echo "make segmentation   membranes in electron microscopy (ISBI 2012); an hour on two cores, resumes"
 	@echo "make test-sanitize, make test-races   the kernels under address, undefined-behaviour and thread sanitizers"
 	@echo "make test-isa   all quick tests once per instruction set of the processor (ISA=avx2 for one of them)"

@@ -1,4 +1,4 @@
-"""The pictures of the report in docs/guide/explanations.md: ``make report-images``, or this module with a model file.
+"""The pictures of the report in docs/guide/plots.md: ``make report-images``, or this module with a model file.
 
 Needs MNIST. Without a model file it trains the tree of the pictures first, which takes minutes.
 """
