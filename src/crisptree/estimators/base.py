@@ -162,7 +162,21 @@ class Estimator(BaseEstimator, ABC):
         return rows
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted estimator to a file that ``crisptree.load`` reads."""
+        """Write the fitted estimator to a file that ``crisptree.load`` reads.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier, load
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(pathlib.Path(folder) / "iris.crisp")
+        ...     restored = load(pathlib.Path(folder) / "iris.crisp")
+        >>> bool((restored.predict(X) == model.predict(X)).all())
+        True
+        """
         write(path, self._sections())
 
     def _sections(self) -> Sections:
@@ -231,7 +245,17 @@ class TreeEstimator(Estimator):
         return prior
 
     def before_finetuning(self) -> Self:
-        """Return the fitted estimator before finetuning, which predicts with ``greedy_tree_``."""
+        """Return the fitted estimator before finetuning, which predicts with ``greedy_tree_``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> model = CrispTreeClassifier(split="oblique", max_depth=4, image_shape=(8, 8), random_state=0).fit(X, y)
+        >>> bool(model.before_finetuning().score(X, y) < model.score(X, y))
+        True
+        """
         check_is_fitted(self)
         twin = copy.copy(self)
         twin.tree_ = self.greedy_tree_
@@ -241,6 +265,14 @@ class TreeEstimator(Estimator):
         """Return the fitted estimator with its trees truncated at a depth, with leaf tables of the training rows.
 
         With ``warm_start``, its next ``fit`` finetunes the truncated ``greedy_tree_``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(*load_iris(return_X_y=True))
+        >>> model.get_n_leaves(), model.truncate(1).get_n_leaves()
+        (3, 2)
         """
         check_is_fitted(self)
         check_argument("depth", depth)
@@ -288,6 +320,14 @@ class TreeEstimator(Estimator):
         """Return the estimator with the smallest tree of minimal impurity plus ``alpha`` times the number of leaves.
 
         Leaf tables are those of the training rows, shrunk if they were before; ``greedy_tree_`` is not pruned.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(*load_iris(return_X_y=True))
+        >>> model.prune(0.0).get_n_leaves(), model.prune(10.0).get_n_leaves()
+        (3, 1)
         """
         check_is_fitted(self)
         check_argument("alpha", alpha)
@@ -302,12 +342,28 @@ class TreeEstimator(Estimator):
         return self.tree_.statistics.shrinkage or 0.0
 
     def get_depth(self) -> int:
-        """Return the depth of the tree."""
+        """Return the depth of the tree.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> CrispTreeClassifier(max_depth=2, random_state=0).fit(*load_iris(return_X_y=True)).get_depth()
+        2
+        """
         check_is_fitted(self)
         return self.tree_.structure.depth
 
     def get_n_leaves(self) -> int:
-        """Return the number of leaves."""
+        """Return the number of leaves.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> CrispTreeClassifier(max_depth=2, random_state=0).fit(*load_iris(return_X_y=True)).get_n_leaves()
+        3
+        """
         check_is_fitted(self)
         return self.tree_.structure.n_leaves
 
@@ -359,6 +415,16 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         shards : int, default=8
             In a process group only: number of parts of all rows. The tree depends on it, but not on the number of
             processes, which should not be larger.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.model_selection import train_test_split
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, X_valid, y, y_valid = train_test_split(*load_iris(return_X_y=True), random_state=0)
+        >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, y, eval_set=(X_valid, y_valid))
+        >>> bool(model.score(X_valid, y_valid) > 0.9)
+        True
         """
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
         data, encoded_by = split_encoded(X)
@@ -438,7 +504,18 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         self.history_, self.best_params_, self.cv_results_ = trained.history, trained.selected, trained.trials
 
     def leaf_indices(self, X: MatrixLike) -> npt.NDArray[np.int64]:
-        """Return the leaf index of every row.  (n, n_features) → (n,)"""
+        """Return the leaf index of every row.  (n, n_features) → (n,)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+        >>> leaf = model.leaf_indices(X)
+        >>> leaf.shape, sorted(set(leaf.tolist()))
+        ((150,), [0, 1, 2])
+        """
         has_names = hasattr(self, "feature_names_in_") or hasattr(self, "encoder_")
         leaves = fast_leaves(getattr(self, "tree_", None), X, self.n_jobs, has_names=has_names)
         if leaves is not None:
@@ -447,7 +524,17 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         return route_rows(self.tree_, self.check_rows(X), self.n_jobs)
 
     def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
-        """Return the node in which every row ends: its column in ``decision_path``.  (n, n_features) → (n,)"""
+        """Return the node in which every row ends: its column in ``decision_path``.  (n, n_features) → (n,)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+        >>> sorted(set(model.apply(X).tolist()))  # nodes 0 and 1 are the splits
+        [2, 3, 4]
+        """
         leaves = self.leaf_indices(X)  # raises NotFittedError
         return self.tree_.structure.n_splits + leaves
 
@@ -470,7 +557,17 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         return set_row_tags(super().__sklearn_tags__(), self.training_parameters())
 
     def decision_path(self, X: MatrixLike) -> sparse.csr_matrix:
-        """Return the nodes that every row visits: a sparse (n, n_nodes) indicator, splits first, then leaves."""
+        """Return the nodes that every row visits: a sparse (n, n_nodes) indicator, splits first, then leaves.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> path = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, y).decision_path(X)
+        >>> path.shape, int(path.sum(axis=1).max())  # two splits and a leaf
+        ((150, 5), 3)
+        """
         leaves = self.leaf_indices(X)
         return visited_nodes(self.tree_.structure, leaves)
 
@@ -508,7 +605,17 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         return path(self, x, top=top)
 
     def margin_report(self, X: Any, *, limits: Sequence[float] | None = None) -> MarginReport:
-        """Count the rows near a decision boundary of the tree; see ``explain.margin_report``."""
+        """Count the rows near a decision boundary of the tree; see ``explain.margin_report``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CrispTreeClassifier(split="oblique", max_depth=2, random_state=0).fit(X, y)
+        >>> print(model.margin_report(X, limits=(0.1, 1.0)))  # doctest: +ELLIPSIS
+        rows nearer than ...
+        """
         from crisptree.explain import margin_report
 
         return margin_report(self, X) if limits is None else margin_report(self, X, limits=limits)

@@ -39,7 +39,17 @@ class ProbabilisticClassifier(ClassifierMixin):
         return self.predict_proba(X)
 
     def predict_log_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
-        """Predict log-probabilities; −inf where ``predict_proba`` is 0."""
+        """Predict log-probabilities; −inf where ``predict_proba`` is 0.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+        >>> model.predict_log_proba(X[:1]).argmax()
+        np.int64(0)
+        """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
@@ -213,7 +223,17 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
         return self.fit(rows.X, targets, rows.weight, eval_set)
 
     def predict(self, X: MatrixLike) -> npt.NDArray[Any]:
-        """Predict the class of every row.  (n, n_features) → (n,)"""
+        """Predict the class of every row.  (n, n_features) → (n,)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+        >>> model.predict(X[[0, 60, 120]]).tolist()
+        [0, 1, 2]
+        """
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self.classes_[self.tree_.target.predict(self._values(X))]
         leaf = self.leaf_indices(X)  # raises NotFittedError
@@ -246,6 +266,16 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
             Rows.
         steepness : float, default=None
             γ of the splits; None is that of the end of training.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CrispTreeClassifier(split="oblique", max_depth=2, random_state=0).fit(X, y)
+        >>> soft = model.soft_predict_proba(X[:1], steepness=0.5)
+        >>> bool(soft.max() < model.predict_proba(X[:1]).max())
+        True
         """
         from crisptree.pipeline.trees import soft_probabilities
 

@@ -36,7 +36,16 @@ class GaussianRegressor(RegressorMixin):
         return self.predict(X)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Compute R², the mean over the outputs."""
+        """Compute R², the mean over the outputs.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from crisptree import CrispTreeRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> bool(CrispTreeRegressor(max_depth=2, random_state=0).fit(X, y).score(X, y) > 0.4)
+        True
+        """
         return float(super().score(X, detach(y), detach(sample_weight)))
 
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
@@ -191,14 +200,35 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
         return self._fit_array((rows.X, targets, rows.weight), eval_set, Checkpoints(), source=rows.source)
 
     def predict(self, X: MatrixLike) -> Doubles:
-        """Predict the mean of every row's leaf.  (n, n_features) → (n,), or (n, n_outputs)"""
+        """Predict the mean of every row's leaf.  (n, n_features) → (n,), or (n, n_outputs)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispTreeRegressor
+        >>> X = np.arange(100.0)[:, None]
+        >>> model = CrispTreeRegressor(leaf_model="constant", random_state=0).fit(X, X[:, 0] > 49)
+        >>> model.predict([[10.0], [90.0]]).round(1).tolist()
+        [0.0, 1.0]
+        """
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return squeeze_outputs(self.tree_.target.predict(self._values(X)))
         leaf = self.leaf_indices(X)
         return squeeze_outputs(self.tree_.labels())[leaf]
 
     def predict_std(self, X: MatrixLike) -> Doubles:
-        """Predict the standard deviation of y in every row's leaf, in the shape of ``predict``."""
+        """Predict the standard deviation of y in every row's leaf, in the shape of ``predict``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispTreeRegressor
+        >>> X, noise = np.repeat([[0.0], [1.0]], 100, axis=0), np.random.default_rng(0).normal(size=200)
+        >>> model = CrispTreeRegressor(max_depth=1, leaf_model="constant", random_state=0)
+        >>> model = model.fit(X, 10 * X[:, 0] + (1 + X[:, 0]) * noise)
+        >>> model.predict_std([[0.0], [1.0]]).round(0).tolist()
+        [1.0, 2.0]
+        """
         check_is_fitted(self)
         return squeeze_outputs(np.sqrt(self._values(X)[:, self.n_outputs_ :]))
 
@@ -211,6 +241,15 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
             Rows.
         steepness : float, default=None
             γ of the splits; None is that of the end of training.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from crisptree import CrispTreeRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = CrispTreeRegressor(split="oblique", leaf_model="constant", max_depth=2, random_state=0).fit(X, y)
+        >>> model.soft_predict(X[:3]).shape
+        (3,)
         """
         from crisptree.pipeline.trees import soft_means
 
