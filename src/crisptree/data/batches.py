@@ -88,7 +88,16 @@ class Batches:
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, weight: Any = None, *, at_once: int = ROWS_AT_ONCE) -> Batches:
-        """Read slices of arrays, which may be memory-mapped."""
+        """Read slices of arrays, which may be memory-mapped.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import Batches
+        >>> batches = Batches.from_arrays(np.eye(5), np.arange(5), at_once=3)
+        >>> [len(batch.y) for batch in batches.one_pass()]
+        [3, 2]
+        """
         if len(X) != len(y) or (weight is not None and len(weight) != len(X)):
             raise StreamError(f"X, y and weight must have the same length; X has {len(X):,} rows and y {len(y):,}.")
 
@@ -111,6 +120,17 @@ class Batches:
         """Read numeric columns of one or several Parquet files, or of all in a folder.
 
         Needs pyarrow (the extra ``tables``). Files that change between two passes are refused.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import pandas as pd
+        >>> from crisptree import Batches
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "rows.parquet"
+        ...     pd.DataFrame({"a": [1.0, 2.0], "y": [0, 1]}).to_parquet(path)
+        ...     next(Batches.from_parquet(path, target="y").one_pass()).X.tolist()
+        [[1.0], [2.0]]
         """
         files = _find_files(path)
         schema = _open_parquet(files[0]).schema_arrow
@@ -175,7 +195,17 @@ class Batches:
 
     @classmethod
     def from_torch(cls, data: Any, *, at_once: int = ROWS_AT_ONCE) -> Batches:
-        """Read a DataLoader, whose batches are (X, y) or (X, y, weight), or a Dataset of such rows."""
+        """Read a DataLoader, whose batches are (X, y) or (X, y, weight), or a Dataset of such rows.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from torch.utils.data import DataLoader, TensorDataset
+        >>> from crisptree import Batches
+        >>> loader = DataLoader(TensorDataset(torch.eye(5), torch.arange(5)), batch_size=2)
+        >>> [len(batch.y) for batch in Batches.from_torch(loader).one_pass()]
+        [2, 2, 1]
+        """
         if hasattr(data, "batch_size"):
             return cls(lambda: iter(data))
         if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
@@ -183,7 +213,16 @@ class Batches:
         return cls(lambda: _stack_rows(iter(data), at_once))
 
     def one_pass(self) -> Iterator[Batch]:
-        """Iterate over all batches once; each is checked, and empty ones are skipped."""
+        """Iterate over all batches once; each is checked, and empty ones are skipped.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import Batches
+        >>> for X, y, weight in Batches.from_arrays(np.eye(2), [0, 1]).one_pass():
+        ...     print(X.shape, y.tolist(), weight.tolist())
+        (2, 2) [0, 1] [1.0, 1.0]
+        """
         number = -1
         batches = self._begin()
         while True:

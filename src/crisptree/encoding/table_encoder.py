@@ -120,7 +120,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return encoder
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn what the columns hold; see ``partial_fit`` for tables that come in batches."""
+        """Learn what the columns hold; see ``partial_fit`` for tables that come in batches.
+
+        Examples
+        --------
+        >>> from crisptree import TableEncoder
+        >>> table = {"plan": ["basic", "plus", "basic"], "months": [3, 14, 25]}
+        >>> TableEncoder().fit(table).get_feature_names_out().tolist()
+        ['plan=basic', 'plan=plus', 'months']
+        """
         self._learn(X)
         return self
 
@@ -133,7 +141,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return table
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from one more batch of a table. What cannot be used is reported by ``transform``."""
+        """Learn from one more batch of a table. What cannot be used is reported by ``transform``.
+
+        Examples
+        --------
+        >>> from crisptree import TableEncoder
+        >>> encoder = TableEncoder().partial_fit({"plan": ["basic", "plus"]}).partial_fit({"plan": ["premium"]})
+        >>> encoder.get_feature_names_out().tolist()
+        ['plan=basic', 'plan=plus', 'plan=premium']
+        """
         self._add(X, None)
         return self
 
@@ -240,6 +256,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         A value that is missing where none was in training is filled with a warning, or an error, as `handle_missing`
         says; one of a category that training did not know warns, and all features of its column are 0.
+
+        Examples
+        --------
+        >>> from crisptree import TableEncoder
+        >>> encoder = TableEncoder().fit({"plan": ["basic", "plus", "basic"], "months": [3, 14, 25]})
+        >>> encoder.transform({"plan": ["plus"], "months": [7]}).tolist()
+        [[0.0, 1.0, 7.0]]
         """
         return self.encoded(X)
 
@@ -291,6 +314,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Missing numbers are NaN, missing and unknown categories None; of several features of a category the largest
         counts. Columns that are left out are not there; in an array they are missing.
+
+        Examples
+        --------
+        >>> from crisptree import TableEncoder
+        >>> encoder = TableEncoder().fit({"plan": ["basic", "plus", "basic"], "months": [3, 14, 25]})
+        >>> encoder.inverse_transform([[0.0, 1.0, 7.0]])["plan"].tolist()
+        ['plus']
         """
         preprocessing = self.preprocessing_
         rows = np.asarray(X)
@@ -311,6 +341,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return the names of the features: 'age', 'age is missing', 'plan=basic', …
 
         Where the columns have no names, ``input_features`` names them.
+
+        Examples
+        --------
+        >>> from crisptree import TableEncoder
+        >>> encoder = TableEncoder().fit({"plan": ["basic", "plus", None], "months": [3, 14, 25]})
+        >>> encoder.get_feature_names_out().tolist()
+        ['plan=basic', 'plan=plus', 'plan is missing', 'months']
         """
         preprocessing = self.preprocessing_
         if input_features is not None:

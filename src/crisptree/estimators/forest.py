@@ -101,6 +101,15 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
             Validation set used for model selection and early stopping.
         checkpoint, checkpoint_every, resume
             As in ``CrispTreeClassifier.fit``. With a checkpoint, trees are finetuned one after the other.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> forest = CrispForestClassifier(n_estimators=10, random_state=0).fit(X, y)
+        >>> len(forest), bool(forest.oob_score_ > 0.9)
+        (10, True)
         """
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
         check_single_process("a forest")
@@ -210,14 +219,34 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
         return values
 
     def leaf_indices(self, X: MatrixLike) -> npt.NDArray[np.int64]:
-        """Return the leaf index of every row in every tree.  (n, n_features) → (n, n_trees)"""
+        """Return the leaf index of every row in every tree.  (n, n_features) → (n, n_trees)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> CrispForestClassifier(n_estimators=10, random_state=0).fit(X, y).leaf_indices(X).shape
+        (150, 10)
+        """
         check_is_fitted(self)
         leaves = self.forest_.leaves(self.check_rows(X), self.n_jobs)
         assert leaves is not None
         return leaves
 
     def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
-        """Return the node in which every row ends in every tree, as in scikit-learn.  (n, n_features) → (n, n_trees)"""
+        """Return the node in which every row ends in every tree, as in scikit-learn.  (n, n_features) → (n, n_trees)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> forest = CrispForestClassifier(n_estimators=10, random_state=0).fit(X, y)
+        >>> nodes = forest.apply(X)
+        >>> nodes.shape, bool((nodes >= forest.leaf_indices(X)).all())
+        ((150, 10), True)
+        """
         return self.leaf_indices(X) + np.array([tree.structure.n_splits for tree in self.forest_])
 
     def _named_trees(self) -> dict[str, CrispTree]:
@@ -257,6 +286,16 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
             Columns are the splits and then the leaves of the first tree, then those of the second, and so on.
         n_nodes_ptr : ndarray of shape (n_trees + 1,)
             The columns of tree k are those from ``n_nodes_ptr[k]`` up to ``n_nodes_ptr[k + 1]``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> forest = CrispForestClassifier(n_estimators=10, random_state=0).fit(X, y)
+        >>> path, columns = forest.decision_path(X)
+        >>> len(columns), path.shape[1] == int(columns[-1])
+        (11, True)
         """
         leaves = self.leaf_indices(X)
         paths = [visited_nodes(tree.structure, reached) for tree, reached in zip(self.forest_, leaves.T, strict=True)]
@@ -284,7 +323,16 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
         return max(tree.structure.depth for tree in self.forest_)
 
     def get_n_leaves(self) -> int:
-        """Return the number of leaves of all trees."""
+        """Return the number of leaves of all trees.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> forest = CrispForestClassifier(n_estimators=10, random_state=0).fit(*load_iris(return_X_y=True))
+        >>> forest.get_n_leaves() == sum(tree.get_n_leaves() for tree in forest)
+        True
+        """
         check_is_fitted(self)
         return sum(tree.structure.n_leaves for tree in self.forest_)
 
@@ -421,12 +469,32 @@ class CrispForestClassifier(ProbabilisticClassifier, ForestClassifierParameters,
         self.oob_decision_function_[kept] = out_of_bag.values
 
     def predict(self, X: MatrixLike) -> npt.NDArray[Any]:
-        """Predict the class of the highest mean probability.  (n, n_features) → (n,)"""
+        """Predict the class of the highest mean probability.  (n, n_features) → (n,)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> forest = CrispForestClassifier(n_estimators=10, random_state=0).fit(X, y)
+        >>> forest.predict(X[[0, 60, 120]]).tolist()
+        [0, 1, 2]
+        """
         values = self._values(X)
         return self.classes_[self.forest_.target.predict(values)]
 
     def predict_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
-        """Predict the mean of the trees' class probabilities.  (n, n_features) → (n, n_classes)"""
+        """Predict the mean of the trees' class probabilities.  (n, n_features) → (n, n_classes)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> forest = CrispForestClassifier(n_estimators=10, random_state=0).fit(X, y)
+        >>> forest.predict_proba(X).shape
+        (150, 3)
+        """
         return self._values(X)
 
     def soft_predict_proba(self, X: MatrixLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
@@ -530,7 +598,17 @@ class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestE
         self.oob_prediction_ = squeeze_outputs(means)
 
     def predict(self, X: MatrixLike) -> Doubles:
-        """Predict the mean of the trees' means.  (n, n_features) → (n,), or (n, n_outputs) for several outputs"""
+        """Predict the mean of the trees' means.  (n, n_features) → (n,), or (n, n_outputs) for several outputs
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from crisptree import CrispForestRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> forest = CrispForestRegressor(n_estimators=5, max_depth=3, split="oblique", random_state=0).fit(X, y)
+        >>> forest.predict(X).shape
+        (442,)
+        """
         return squeeze_outputs(self._values(X)[:, : self.n_outputs_])
 
     def _difference(self, one: Doubles, other: Doubles) -> float:
@@ -543,7 +621,17 @@ class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestE
 
     @np.errstate(under="ignore")  # the square of a tiny spread is 0
     def predict_std(self, X: MatrixLike) -> Doubles:
-        """Predict the standard deviation of the mixture of the trees' normal distributions, shaped like ``predict``."""
+        """Predict the standard deviation of the mixture of the trees' normal distributions, shaped like ``predict``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from crisptree import CrispForestRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> forest = CrispForestRegressor(n_estimators=5, max_depth=3, split="oblique", random_state=0).fit(X, y)
+        >>> bool((forest.predict_std(X) > 0).all())
+        True
+        """
         check_is_fitted(self)
         rows = self.check_rows(X)
         leaves = self.forest_.leaves(rows, self.n_jobs)
@@ -565,12 +653,32 @@ class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestE
         return self._make_tree(CrispTreeRegressor)
 
     def tree(self, number: int) -> CrispTreeRegressor:
-        """Return one of the trees as a fitted ``CrispTreeRegressor``."""
+        """Return one of the trees as a fitted ``CrispTreeRegressor``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from crisptree import CrispForestRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> forest = CrispForestRegressor(n_estimators=5, max_depth=3, split="oblique", random_state=0).fit(X, y)
+        >>> forest.tree(2).get_depth() <= 3
+        True
+        """
         check_is_fitted(self)
         return self._as_tree(CrispTreeRegressor, number)
 
     def to_tree(self, X: MatrixLike, y: ArrayLike | None = None, **options: Any) -> CrispTreeRegressor:
-        """Distill the forest into one tree; see ``CrispForestClassifier.to_tree``."""
+        """Distill the forest into one tree; see ``CrispForestClassifier.to_tree``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from crisptree import CrispForestRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> forest = CrispForestRegressor(n_estimators=5, max_depth=3, split="oblique", random_state=0).fit(X, y)
+        >>> forest.to_tree(X, max_depth=2, copies=1).get_depth() <= 2
+        True
+        """
         return cast(CrispTreeRegressor, self._distill(CrispTreeRegressor, X, y, options))
 
 

@@ -154,12 +154,30 @@ class PixelEstimator(PixelParameters, TreeEstimator):
         """Return the leaf index of every pixel.  (n, height, width[, channels]) → (n, height, width)
 
         The result has the form of the images: one image for one image, a list for a list.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispSegmenter
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> model = CrispSegmenter(window=3, max_depth=2, random_state=0).fit(image, image > 0)
+        >>> model.leaf_indices(image).shape
+        (40, 40)
         """
         return self._of_leaves(images, lambda leaves: leaves)
 
     def window_at(self, image: Any, row: int, column: int) -> Image:
         """Return the window around a pixel of one image as the last tree sees it: normalised, with all scales and
         the predictions of earlier stages.  → (1, n_features)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispSegmenter
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> model = CrispSegmenter(window=3, max_depth=2, random_state=0).fit(image, image > 0)
+        >>> bool(np.allclose(model.window_at(image, 5, 7).reshape(3, 3), image[4:7, 6:9]))
+        True
         """
         checked = self._check(image)
         if len(checked.images) != 1:
@@ -176,7 +194,17 @@ class PixelEstimator(PixelParameters, TreeEstimator):
         return window
 
     def leaf_image(self, images: Any) -> Any:
-        """Return the leaf of every pixel as a grey value in [0, 1], equidistant from the leftmost leaf to the last."""
+        """Return the leaf of every pixel as a grey value in [0, 1], equidistant from the leftmost leaf to the last.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispSegmenter
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> greys = CrispSegmenter(window=3, max_depth=2, random_state=0).fit(image, image > 0).leaf_image(image)
+        >>> greys.shape, float(greys.max())
+        ((40, 40), 1.0)
+        """
         check_is_fitted(self)
         greys = leaf_greys(self.tree_)
         return self._of_leaves(images, lambda leaves: greys[leaves])
@@ -318,6 +346,15 @@ class CrispSegmenter(SegmenterParameters, PixelEstimator):
             Validation images, scored after every epoch of finetuning.
         checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
             As in ``CrispTreeClassifier.fit``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispSegmenter
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> labels = np.where(image < np.roll(image, 1, axis=1), "darker", "brighter")
+        >>> CrispSegmenter(window=3, max_depth=2, random_state=0).fit(image, labels).classes_.tolist()
+        ['brighter', 'darker']
         """
         return self._fit_images(images, labels, mask, eval_set, Checkpoints(checkpoint, checkpoint_every, resume))
 
@@ -325,24 +362,63 @@ class CrispSegmenter(SegmenterParameters, PixelEstimator):
         return PixelLabels(self.ignore_label, self.class_weight)
 
     def predict(self, images: Any) -> Any:
-        """Predict the class of every pixel.  (n, height, width[, channels]) → (n, height, width)"""
+        """Predict the class of every pixel.  (n, height, width[, channels]) → (n, height, width)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispSegmenter
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> model = CrispSegmenter(window=3, max_depth=2, random_state=0).fit(image, image > 0)
+        >>> model.predict(image).shape
+        (40, 40)
+        """
         return self._of_leaves(images, lambda leaves: self.classes_[self.tree_.labels()][leaves])
 
     def predict_proba(self, images: Any) -> Any:
-        """Predict the class frequencies of every pixel's leaf.  (n, height, width[, c]) → (…, n_classes)"""
+        """Predict the class frequencies of every pixel's leaf.  (n, height, width[, c]) → (…, n_classes)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispSegmenter
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> model = CrispSegmenter(window=3, max_depth=2, random_state=0).fit(image, image > 0)
+        >>> model.predict_proba(image).shape
+        (40, 40, 2)
+        """
         return self._of_leaves(images, lambda leaves: self.tree_.leaf_values(leaves))
 
     def soft_predict_proba(self, images: Any, steepness: float | None = None) -> Any:
         """Predict class probabilities with the probabilistic tree, which visits every leaf; slow.
 
         ``steepness`` is γ of the splits; None is that of the end of training.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispSegmenter
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> model = CrispSegmenter(window=3, max_depth=2, random_state=0).fit(image, image > 0)
+        >>> model.soft_predict_proba(image).shape
+        (40, 40, 2)
         """
         from crisptree.pipeline.trees import soft_probabilities
 
         return self._of_windows(images, steepness, soft_probabilities)
 
     def score(self, images: Any, labels: Any) -> float:
-        """Compute the accuracy on the labelled pixels."""
+        """Compute the accuracy on the labelled pixels.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispSegmenter
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> model = CrispSegmenter(window=3, max_depth=2, random_state=0).fit(image, image > 0)
+        >>> bool(model.score(image, image > 0) > 0.95)
+        True
+        """
         predicted, true = self._labels(images, labels)
         return float(np.mean(self.classes_[predicted] == true))
 
@@ -403,6 +479,15 @@ class CrispPixelRegressor(PixelRegressorParameters, PixelEstimator):
         targets : array-like or list of the same form, without channels, or with an axis of outputs in their place
             One or several targets for every pixel; pixels with a NaN are not trained on. One image of c channels and
             its targets of c outputs must be passed as lists, because (a, b, c) and (a, b, c) are a images.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispPixelRegressor
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> model = CrispPixelRegressor(window=3, max_depth=3, random_state=0).fit(image, 2 * image)
+        >>> model.n_outputs_
+        1
         """
         return self._fit_images(images, targets, mask, eval_set, Checkpoints(checkpoint, checkpoint_every, resume))
 
@@ -413,17 +498,45 @@ class CrispPixelRegressor(PixelRegressorParameters, PixelEstimator):
         """Predict the mean of every pixel's leaf, in the form of the images.
 
         (n, height, width[, channels]) → (n, height, width), or (n, height, width, n_outputs) for several outputs
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispPixelRegressor
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> CrispPixelRegressor(window=3, max_depth=3, random_state=0).fit(image, 2 * image).predict(image).shape
+        (40, 40)
         """
         return self._look_up(images, lambda mean, std: mean)
 
     def predict_std(self, images: Any) -> Any:
-        """Predict the standard deviation of the targets in every pixel's leaf, in the form of ``predict``."""
+        """Predict the standard deviation of the targets in every pixel's leaf, in the form of ``predict``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispPixelRegressor
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> model = CrispPixelRegressor(window=3, max_depth=3, random_state=0).fit(image, 2 * image)
+        >>> bool((model.predict_std(image) > 0).all())
+        True
+        """
         return self._look_up(images, lambda mean, std: std)
 
     def predict_interval(self, images: Any, coverage: float = 0.9) -> tuple[Any, Any]:
         """Predict intervals by the normal distribution of every pixel's leaf, in the form of ``predict``.
 
         ``coverage`` is their probability, above 0 and below 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispPixelRegressor
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> model = CrispPixelRegressor(window=3, max_depth=3, random_state=0).fit(image, 2 * image)
+        >>> low, high = model.predict_interval(image, coverage=0.8)
+        >>> bool((low < high).all())
+        True
         """
         check_argument("coverage", coverage)
         radius = float(ndtri(0.5 + coverage / 2))
@@ -434,13 +547,31 @@ class CrispPixelRegressor(PixelRegressorParameters, PixelEstimator):
         """Predict the mean of the probabilistic tree, which visits every leaf; slow.
 
         ``steepness`` is γ of the splits; None is that of the end of training.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispPixelRegressor
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> CrispPixelRegressor(window=3, max_depth=3, random_state=0).fit(image, 2 * image).soft_predict(image).shape
+        (40, 40)
         """
         from crisptree.pipeline.trees import soft_means
 
         return self._of_windows(images, steepness, lambda *inputs: squeeze_outputs(soft_means(*inputs)))
 
     def score(self, images: Any, targets: Any) -> float:
-        """Compute R² of the pixels that have a target, the mean over the outputs."""
+        """Compute R² of the pixels that have a target, the mean over the outputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispPixelRegressor
+        >>> image = np.random.default_rng(0).normal(size=(40, 40))
+        >>> model = CrispPixelRegressor(window=3, max_depth=3, random_state=0).fit(image, 2 * image)
+        >>> bool(model.score(image, 2 * image) > 0.8)
+        True
+        """
         predicted, true = self._labels(images, targets)
         if true.shape[1] != self.n_outputs_:
             raise ValueError(f"targets must have {self.n_outputs_} outputs, as in training; got {true.shape[1]}.")

@@ -85,7 +85,6 @@ class NodeArrays:
 
     A row goes to ``children_left`` where ``X[feature] <= threshold``, both in single precision, or, at splits whose
     ``feature`` is −3, where ``weights_ @ x + biases_ <= 0``. ``feature`` is −2 and children are −1 at leaves.
-    ``docs/integrations.md`` has a table of all arrays.
     """
 
     if TYPE_CHECKING:

@@ -140,7 +140,18 @@ class ErrorAttribution(Printable):
     split: Integers
 
     def table(self) -> list[tuple[int, int, float]]:
-        """Return (split, errors, share of all errors), most errors first; errors without a split come last, as −1."""
+        """Return (split, errors, share of all errors), most errors first; errors without a split come last, as −1.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from crisptree import CrispTreeClassifier, explain
+        >>> X, y = load_digits(return_X_y=True)
+        >>> model = CrispTreeClassifier(split="oblique", max_depth=4, image_shape=(8, 8), random_state=0).fit(X, y)
+        >>> split, errors, share = explain.attribute_errors(model, X, y).table()[0]
+        >>> errors > 0, 0 < share <= 1
+        (True, True)
+        """
         splits, errors = np.unique(self.split, return_counts=True)
         order = np.lexsort((splits, -errors, splits == NO_SPLIT))
         return [(int(splits[i]), int(errors[i]), float(errors[i] / len(self.rows))) for i in order]

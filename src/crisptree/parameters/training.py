@@ -540,7 +540,7 @@ class TrainingOptions(Declared):
     device: str = parameter(
         default="auto",
         kind="str",
-        doc='Device to train on: "cpu", "cuda", or "auto" for CUDA if there is one.',
+        doc='Device to train on: "cpu", "cuda", or "auto" for CUDA, if there is one, from 200,000 values of X on.',
         flag="--device",
     )
     callbacks: Sequence[Callable[..., object]] | None = parameter(
@@ -562,7 +562,14 @@ class TrainingOptions(Declared):
         return {name: getattr(self, name) for name in self.PARAMETERS}
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with some options changed."""
+        """Return a copy with some options changed.
+
+        Examples
+        --------
+        >>> from crisptree import TrainingOptions
+        >>> TrainingOptions(epochs=5).replace(batch_size=64)
+        TrainingOptions(epochs=5, batch_size=64)
+        """
         return type(self)(**self.get_params() | changes)
 
     def __eq__(self, other: object) -> bool:
@@ -595,7 +602,14 @@ class EstimatorParameters(Declared):
     training: TrainingOptions | None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; with ``deep`` also the training options, as ``training__epochs``."""
+        """Return the parameters by name; with ``deep`` also the training options, as ``training__epochs``.
+
+        Examples
+        --------
+        >>> from crisptree import CrispTreeClassifier
+        >>> CrispTreeClassifier(max_depth=3).get_params()["training__epochs"]
+        20
+        """
         values: dict[str, Any] = super().get_params(deep=False)  # type: ignore[misc]
         if deep and isinstance(self.training, TrainingOptions | None):
             options = self.training or TrainingOptions()
@@ -603,7 +617,14 @@ class EstimatorParameters(Declared):
         return values
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name; those of ``training`` as ``training__epochs=5``."""
+        """Set parameters by name; those of ``training`` as ``training__epochs=5``.
+
+        Examples
+        --------
+        >>> from crisptree import CrispTreeClassifier
+        >>> CrispTreeClassifier().set_params(max_depth=3, training__epochs=5)
+        CrispTreeClassifier(max_depth=3, training=TrainingOptions(epochs=5))
+        """
         nested = {name: value for name, value in params.items() if name.startswith("training__")}
         super().set_params(**{name: value for name, value in params.items() if name not in nested})  # type: ignore[misc]
         if nested:
