@@ -6,6 +6,7 @@ from sklearn.datasets import make_friedman3
 
 import crisptree
 from crisptree import CrispForestRegressor, CrispTreeRegressor
+from crisptree.learning.samples import RowSet
 from crisptree.selection.candidates import Trial
 from crisptree.selection.evaluators import EnsemblePredictions, select_penalty
 from crisptree.targets import Gaussians
@@ -17,7 +18,7 @@ X, y = make_friedman3(240, noise=0.1, random_state=0)
 def predict(n_trees, noise, rng, y, bias):
     """Predictions of trees with independent errors and a shared one."""
     predicted = y + bias + noise * rng.normal(size=(n_trees, *y.shape))
-    return EnsemblePredictions(predicted.mean(axis=0), predicted.var(axis=0, ddof=1), y, n_trees)
+    return EnsemblePredictions(predicted.mean(axis=0), predicted.var(axis=0, ddof=1), y, np.full(len(y), n_trees))
 
 
 def test_a_few_trees_tell_how_good_many_would_be():
@@ -74,17 +75,41 @@ def test_a_mixed_forest_refuses_what_thresholds_cannot_have(changes):
         regressor(split="mixed", **changes).fit(X, y)
 
 
-def test_a_forest_of_numbers_tries_the_sharp_mixture_and_the_best_one():
-    brief = QUICK | {"epochs": 1, "finetune_epochs": 1, "min_updates": 1, "max_depth": 2}
-    forest = CrispForestRegressor.from_flat(**brief, n_estimators=4).fit(X[:90], y[:90])
-    mixtures = [trial for trial in forest.cv_results_ if trial.values["split"] == "mixed"]
-    values = {"max_depth": 2, "split": "mixed", "input_noise": 0.0, "l1": 0.0, "steepness_step": 1.0}
-    (sharp,) = [trial for trial in mixtures if trial.values == values]
-    assert len(mixtures) <= 2
-    assert all(trial.score >= sharp.score for trial in mixtures)
-    best = max(forest.cv_results_, key=lambda trial: trial.score)
-    beyond_chance = best.score - sharp.score > best.error_against(sharp)
-    assert forest.best_params_ == (best if beyond_chance else sharp).values
+BRIEF = QUICK | {"epochs": 1, "finetune_epochs": 1, "min_updates": 1, "max_depth": 2}
+
+
+def test_a_regression_forest_compares_the_best_mixture():
+    forest = CrispForestRegressor.from_flat(**BRIEF, n_estimators=4).fit(X[:90], y[:90])
+    (mixture,) = [trial for trial in forest.cv_results_ if trial.values["split"] == "mixed"]
+    assert mixture is forest.cv_results_[-1]
+    assert forest.best_params_ == max(forest.cv_results_, key=lambda trial: trial.score).values
+
+
+def test_regression_forests_are_scored_on_rows_out_of_the_bags_of_several_trees():
+    forest = CrispForestRegressor.from_flat(**BRIEF, n_estimators=4).fit(X[:90], y[:90])
+    weights = {tuple(trial.row_weights) for trial in forest.cv_results_}
+    (weight,) = weights
+    assert len(weight) == 90
+    assert 0.8 < np.mean(np.array(weight) > 0) < 1
+    kept = CrispForestRegressor.from_flat(**BRIEF, n_estimators=4, bootstrap=False).fit(X[:90], y[:90])
+    assert min(kept.cv_results_[0].row_weights) > 0
+    held_out = CrispForestRegressor.from_flat(**BRIEF, n_estimators=4).fit(
+        X[:90], y[:90], eval_set=(X[90:120], y[90:120])
+    )
+    assert len(held_out.cv_results_[0].row_scores) == 30
+
+
+def test_a_row_is_predicted_by_the_trees_that_are_to_predict_it():
+    forest = regressor(n_estimators=4).fit(X, y)
+    rows = RowSet(np.float32(X), y[:, None], np.ones(len(y)))
+    is_predicted = np.random.default_rng(0).random((4, len(y))) < 0.6
+    found = EnsemblePredictions.of(forest.forest_.trees, rows, 1, is_predicted)
+    every = np.array([tree.predict(X) for tree in forest.estimators_])
+    for row in np.flatnonzero(is_predicted.sum(axis=0) > 1):
+        predicted = every[is_predicted[:, row], row]
+        assert found.n_trees[row] == len(predicted)
+        assert found.mean[row, 0] == pytest.approx(np.mean(predicted))
+        assert found.variance[row, 0] == pytest.approx(np.var(predicted, ddof=1))
 
 
 def test_linear_leaves_are_selected_where_y_is_piecewise_linear():

@@ -289,12 +289,15 @@ def fit_forest_rows(
         strata = rows.target.strata(y) if by_class else None
         return Bagging.of(parameters, len(y), seed, strata, are_images=are_images)
 
-    def fit_trees(spec: Spec, max_features: Any, rows: TrainingTask, n_trees: int) -> list[CrispTree]:
+    def fit_trees(
+        spec: Spec, max_features: Any, rows: TrainingTask, n_trees: int
+    ) -> tuple[list[CrispTree], npt.NDArray[np.int64]]:
         bagging = draw_bags(rows)
         bags = [Bag(bagging.weights(number), bagging.tree_seed(number)) for number in range(n_trees)]
         spec = adapt_to_forest(spec, max_features, rows.training.X.shape[1])
         postprocessing = {**parameters, "shrinkage": find_shrinkage(rows, is_linear=spec.leaf_penalty is not None)}
-        return [postprocess(trained.tree, postprocessing) for trained in fit_forest(spec, rows, bags)]
+        trees = [postprocess(trained.tree, postprocessing) for trained in fit_forest(spec, rows, bags)]
+        return trees, np.stack([bagging.times(number) for number in range(n_trees)])
 
     tree, previous = (None, None) if earlier is None else (earlier.forest.trees[0], earlier.selected)
     (values, selected, trials), task = prepare(

@@ -230,7 +230,7 @@ MIN_SAMPLES_OF_BRANCH_LINEAR_LEAVES = (5, 20)
 
 LINEAR_LEAVES_IN_FOREST = (
     *((BRANCH_LINEAR, min_rows, penalty) for min_rows in (5, 20) for penalty in (1.0, 10.0, 100.0)),
-    ("linear", 20, 10.0),
+    *(("linear", min_rows, penalty) for min_rows, penalty in ((20, 10.0), (20, 100.0), (50, 10.0), (5, 30.0))),
 )
 """Linear leaves in regression forests: model, minimal leaf size, and penalty in rows of mean weight."""
 
@@ -250,7 +250,7 @@ SHARP: dict[str, Any] = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "l2"
 """Hyperplanes as hard as they can be trained."""
 
 CART_OF_MIXTURES: dict[str, Any] = {"split": "axis", "finetune_epochs": 0, "max_features": None}
-"""Thresholds of a mixture: of all features, as CART finds them."""
+"""Thresholds of a mixture: of all features, as CART finds them, down to pure leaves."""
 
 
 def climb(search: CandidateSearch, name: str, ladder: Sequence[Any]) -> Candidates:
@@ -468,7 +468,7 @@ def try_linear_leaves_in_forest(search: CandidateSearch) -> Candidates:
 
 
 def try_sharp_hyperplanes(search: CandidateSearch) -> Candidates:
-    """Hyperplanes of the reference mixture."""
+    """Hyperplanes as hard as they can be trained: their mixture with thresholds is nowhere far from the best."""
     if has_mixtures(search):
         yield SHARP
 

@@ -32,7 +32,6 @@ from crisptree.selection.candidates import (
     FOREST_ROUNDS,
     LINEAR_LEAF_DEPTHS,
     MAX_ERRORS,
-    SHARP,
     TREE_ROUNDS,
     Round,
     Trial,
@@ -44,7 +43,7 @@ from crisptree.selection.candidates import (
 )
 from crisptree.selection.parameters import MIXED, TRIAL_SHRINKAGE, is_auto
 from crisptree.selection.scoring import ABSOLUTE_ERROR, SQUARED_ERROR, score_absolute_error, score_rows, weigh_rows
-from crisptree.selection.search import Fold
+from crisptree.selection.search import MIN_ROWS_FOR_HOLDOUT, Fold
 from crisptree.targets import Target
 from crisptree.threads import limit_trainings, n_threads, workers
 
@@ -63,13 +62,20 @@ TRIAL_TREES = {"classes": 10, "gaussians": 5}
 """Trees of a trial: enough to tell apart most candidates that help a forest from those that help a single tree. The
 gain of a regression by more trees is extrapolated."""
 
-MIN_ERRORS_OVER_REFERENCE = {"image": 2.0, "table": 1.0}
-"""Standard errors by which another forest must exceed the reference: a few trees tell forests apart by less than they
-differ between bootstraps. For images the reference has the first noise level, which is best in the mean of several
-seeds; for regression it is the mixture of thresholds with sharp hyperplanes, which is nowhere far from the best."""
+MAX_TRIAL_TREES, MAX_CART_TRIAL_TREES = 10, 25
+"""Trees of a trial that is scored on few out-of-bag rows, and of one of CART's thresholds, which grow ten times as
+fast."""
 
-FitTrees = Callable[[Spec, Any, TrainingTask, int], list[CrispTree]]
-"""Fit the first trees of a forest: training options, max_features, rows and number of trees."""
+MIN_TREES_OF_ROW = 2
+"""Rows out of the bags of fewer trees have no variance."""
+
+MIN_ERRORS_OVER_REFERENCE = 2.0
+"""Standard errors by which another noise level must exceed the first one on images, which is best in the mean of
+several seeds: a few trees tell forests apart by less than they differ between bootstraps."""
+
+FitTrees = Callable[[Spec, Any, TrainingTask, int], tuple[list[CrispTree], npt.NDArray[np.int64]]]
+"""Fit the first trees of a forest: training options, max_features, rows and number of trees; returns them and how often
+each was trained on every row, (n_trees, n)."""
 
 
 class Evaluator(ABC):
@@ -404,7 +410,7 @@ def compute_log_losses(values: Doubles, y: npt.NDArray[Any], target: Target) -> 
 
 
 class EnsemblePredictions(NamedTuple):
-    """Regression predictions of a few trees: mean and variance over ``n_trees``.  (n, n_outputs)
+    """Regression predictions of a few trees: mean and variance over ``n_trees``, (n,).  (n, n_outputs)
 
     The expected squared error of T trees is that of infinitely many plus variance / T, so that few trees tell how good
     many would be.
@@ -413,26 +419,38 @@ class EnsemblePredictions(NamedTuple):
     mean: Doubles
     variance: Doubles
     y: Doubles
-    n_trees: int
+    n_trees: Doubles
 
     @classmethod
-    def of(cls, trees: Sequence[CrispTree], rows: RowSet, n_jobs: int | None) -> EnsemblePredictions:
-        """Predict rows by every tree."""
-        predicted = [t.target.predict(t.leaf_values(route_rows(t, rows.X, n_jobs), rows.X)) for t in trees]
-        y = np.asarray(rows.y, dtype=np.float64)
-        return cls(np.mean(predicted, axis=0), np.var(predicted, axis=0, ddof=1), y, len(trees))
+    def of(
+        cls, trees: Sequence[CrispTree], rows: RowSet, n_jobs: int | None, is_predicted: npt.NDArray[np.bool_]
+    ) -> EnsemblePredictions:
+        """Predict rows by every tree that is to predict them, (n_trees, n); rows of a single tree have no variance."""
+        predicted = np.stack([t.target.predict(t.leaf_values(route_rows(t, rows.X, n_jobs), rows.X)) for t in trees])
+        share = is_predicted[:, :, None].astype(np.float64)
+        n_trees = share.sum(axis=0)
+        mean = (share * predicted).sum(axis=0) / np.maximum(n_trees, 1)
+        variance = (share * (predicted - mean) ** 2).sum(axis=0) / np.maximum(n_trees - 1, 1)
+        return cls(mean, variance, np.asarray(rows.y, dtype=np.float64), np.maximum(n_trees[:, 0], 1))
 
     def score(self, target: Target, n_trees: float, scoring: str | None = None) -> Doubles:
         """Score every row, extrapolated to a number of trees where the score is one of squared errors.  (n,)"""
         if scoring == ABSOLUTE_ERROR:
             return score_absolute_error(self.mean, self.y)
-        gain = (self.variance * (1 / self.n_trees - 1 / n_trees)).mean(axis=-1)
+        gain = (self.variance * (1 / self.n_trees - 1 / n_trees)[:, None]).mean(axis=-1)
         return np.asarray(target.score_predictions(self.mean, self.y) + gain - (scoring == SQUARED_ERROR))
 
     def mix_with(self, other: EnsemblePredictions) -> EnsemblePredictions:
-        """Average two ensembles of as many trees; the variance is the mean of theirs."""
+        """Average two ensembles with equal weights; the variance is the mean of theirs."""
         mean, variance = (self.mean + other.mean) / 2, (self.variance + other.variance) / 2
-        return EnsemblePredictions(mean, variance, self.y, self.n_trees + other.n_trees)
+        return EnsemblePredictions(mean, variance, self.y, 4 / (1 / self.n_trees + 1 / other.n_trees))
+
+
+def count_trial_trees(spec: Spec, fold: Fold) -> int:
+    """Return the number of trees of a trial."""
+    if not fold.is_out_of_bag or fold.problem.n_rows >= MIN_ROWS_FOR_HOLDOUT:
+        return TRIAL_TREES[fold.problem.target.name]
+    return MAX_CART_TRIAL_TREES if spec.grow == "cart" and not spec.finetuning.epochs else MAX_TRIAL_TREES
 
 
 class ForestEvaluator(Evaluator):
@@ -452,74 +470,69 @@ class ForestEvaluator(Evaluator):
     def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
         """Train a few trees on every fold and score their mean."""
         max_features = values.get("max_features", self.parameters["max_features"])
-        n_trees = TRIAL_TREES[folds[0].problem.target.name]
-        forests = [self.fit_trees(spec, max_features, fold.problem, n_trees) for fold in folds]
+        n_trees = count_trial_trees(spec, folds[0])
+        fitted = [self.fit_trees(spec, max_features, fold.problem, n_trees) for fold in folds]
+        forests = [trees for trees, _ in fitted]
         all_trees = [_as_flat(tree) for trees in forests for tree in trees]
         leaf_model = values.get("leaf_model", self.parameters["leaf_model"])
         weights = float(np.mean([count_weights(tree, leaf_model) for tree in all_trees]))
         leaves = sum(tree.structure.n_leaves for tree in all_trees) / len(all_trees)
-        predictions = None
+        predictions, row_weights = None, join_weights(folds, self.scoring)
         if folds[0].problem.target.is_regression:
-            predictions = self._predict(forests, folds)
+            predictions = self._predict(fitted, folds)
             scores = predictions.score(folds[0].problem.target, self.n_trees, self.scoring)
+            if folds[0].is_out_of_bag:  # the same rows for any number of trees
+                first = fitted[0][1][:MAX_TRIAL_TREES]
+                row_weights = row_weights * ((first == 0).sum(axis=0) >= MIN_TREES_OF_ROW)
         else:
             # Few trees of pure leaves have a high log loss, many do not: without ``scoring`` accuracy alone
             # compares them.
             scores = np.concatenate(
                 [self._score_classes(trees, fold) for trees, fold in zip(forests, folds, strict=True)]
             )
-        return [Trial(values, scores, join_weights(folds, self.scoring), weights, leaves, predictions=predictions)]
+        return [Trial(values, scores, row_weights, weights, leaves, predictions=predictions)]
 
     def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> Doubles:
         probabilities = CrispForest(tuple(trees)).values(fold.held_out.X, self.n_jobs)
         assert probabilities is not None
         return score_values(probabilities, fold, self.scoring)[0]
 
-    def _predict(self, forests: Sequence[Sequence[CrispTree]], folds: Sequence[Fold]) -> EnsemblePredictions:
-        """Predict the held-out rows of all folds."""
-        by_fold = [
-            EnsemblePredictions.of(trees, fold.held_out, self.n_jobs)
-            for trees, fold in zip(forests, folds, strict=True)
-        ]
-        mean, variance, y = (np.concatenate(part) for part in list(zip(*by_fold, strict=True))[:3])
-        return EnsemblePredictions(mean, variance, y, len(forests[0]))
+    def _predict(
+        self, fitted: Sequence[tuple[list[CrispTree], npt.NDArray[np.int64]]], folds: Sequence[Fold]
+    ) -> EnsemblePredictions:
+        """Predict the held-out rows of all folds, out-of-bag rows by the trees that were not trained on them."""
+        by_fold = []
+        for (trees, times), fold in zip(fitted, folds, strict=True):
+            every = np.ones((len(trees), len(fold.held_out.y)), dtype=bool)
+            is_predicted = times == 0 if fold.is_out_of_bag else every
+            by_fold.append(EnsemblePredictions.of(trees, fold.held_out, self.n_jobs, is_predicted))
+        return EnsemblePredictions(*(np.concatenate(part) for part in zip(*by_fold, strict=True)))
 
     def select(self, search: CandidateSearch) -> dict[str, Any]:
-        """Select the best score, or a reference unless another one is significantly better."""
-        reference = None
+        """Select the best score, on images the first noise level unless another one is significantly better."""
         if search.image_shape is not None:
-            reference = search.trials[0]
-        elif has_mixtures(search):
-            reference = self._add_mixtures(search)
-        if reference is None:
-            return dict(search.best.values)
-        min_errors = MIN_ERRORS_OVER_REFERENCE["table" if search.image_shape is None else "image"]
-        return dict(select_against(reference, search.trials, min_errors).values)
+            return dict(select_against(search.trials[0], search.trials, MIN_ERRORS_OVER_REFERENCE).values)
+        if has_mixtures(search):
+            self._add_mixtures(search)
+        return dict(search.best.values)
 
-    def _add_mixtures(self, search: CandidateSearch) -> Trial | None:
-        """Score mixtures of hyperplanes and CART's thresholds by the predictions of their trials.
+    def _add_mixtures(self, search: CandidateSearch) -> None:
+        """Score mixtures of hyperplanes and CART's thresholds by the predictions of their trials; add the best one.
 
-        Their errors differ, so that their mean may be better than either. The best mixture and the reference, that of
-        the sharpest hyperplanes, become trials; the reference is returned, if the search was not stopped before it.
+        Their errors differ, so that their mean may be better than either.
         """
         cart = next(
             (trial for trial in search.trials if all(trial.values.get(k) == v for k, v in CART_OF_MIXTURES.items())),
             None,
         )
-        if cart is None:
-            return None
         mixtures = list[Trial]()
-        for trial in search.trials:
+        for trial in search.trials if cart is not None else ():
             if trial.values["split"] == "oblique":
                 assert trial.predictions is not None
+                assert cart is not None
                 assert cart.predictions is not None
                 scores = trial.predictions.mix_with(cart.predictions).score(search.target, self.n_trees, self.scoring)
                 size = {name: (getattr(trial, name) + getattr(cart, name)) / 2 for name in ("weights", "leaves")}
                 mixtures.append(replace(trial, values=trial.values | {"split": MIXED}, row_scores=scores, **size))
-        sharp = search.complete(SHARP) | {"split": MIXED}
-        reference = next((trial for trial in mixtures if trial.values == sharp), None)
-        best = find_best(mixtures) if mixtures else None
-        for trial in mixtures:
-            if trial in (best, reference):
-                search.add(trial)
-        return reference
+        if mixtures:
+            search.add(find_best(mixtures))

@@ -201,7 +201,7 @@ class CandidateSearch:
         self.leaf_model = "linear" if self.has_linear_leaves else "constant"
         self.scale = resolve_scale(parameters, image_shape, is_sparse=self.is_sparse)
         max_rows = MAX_ROWS_OF_SMALL_TABLES if self.uses_lbfgs and not evaluator.is_ensemble else None
-        how = {"is_ensemble": evaluator.is_ensemble, "is_thorough": self.is_thorough}
+        how = {"is_ensemble": evaluator.is_ensemble, "is_thorough": self.is_thorough, "is_bagged": self.is_bagged}
         self.folds = make_folds(problem, seed, source, max_rows=max_rows, **how)
         self.rescaled: dict[str | None, list[Fold]] = {}
         self.tasks: dict[str | None, TrainingTask] = {}
@@ -294,6 +294,13 @@ class CandidateSearch:
         values = {"max_depth": self.max_depth, "split": "oblique", "l1": 0.0}
         return self.make_spec(values, self.problem).growth.optimizer == LBFGS
 
+    @property
+    def is_bagged(self) -> bool:
+        """True if candidates are regression forests whose trees leave out a third of the rows."""
+        is_regression = self.evaluator.is_ensemble and self.target.is_regression and self.image_shape is None
+        is_bootstrap = self.parameters.get("bootstrap") in ("auto", True) and self.parameters.get("max_samples") is None
+        return is_regression and is_bootstrap
+
     @cached_property
     def is_short(self) -> bool:
         """True if trials of hyperplanes train for fewer epochs than the fit; L-BFGS trains to the end."""
@@ -378,6 +385,8 @@ class Fold:
     held_out: RowSet
     training_mask: npt.NDArray[np.int32] | None = None
     """Number of folds in which each row is a training row."""
+    is_out_of_bag: bool = False
+    """Whether the held-out rows are the training rows, each scored by the trees whose bags lack it."""
 
     @cached_property
     def leaf_rows(self) -> LeafRows:
@@ -418,6 +427,7 @@ def make_folds(
     *,
     is_ensemble: bool = False,
     is_thorough: bool = False,
+    is_bagged: bool = False,
     max_rows: int | None = None,
 ) -> list[Fold]:
     """Split rows into training and held-out rows; return no fold where there are too few.
@@ -434,6 +444,8 @@ def make_folds(
         Whether candidates are forests, which need fewer folds.
     is_thorough : bool
         Whether to make twice as many folds.
+    is_bagged : bool
+        Whether the trees of a forest have out-of-bag rows, which take the place of held-out rows where none are given.
     max_rows : int or None
         Larger parts are subsampled; None takes the limit of the target.
     """
@@ -449,6 +461,9 @@ def make_folds(
     counts = counts[counts > 0]
     if n_rows < MIN_ROWS or len(counts) < 2:
         return []
+    if is_bagged and source is None:
+        kept = _subsample(own, max_rows, seed)
+        return [Fold(_take_problem(problem, kept), _take(part, kept), is_out_of_bag=True)]
     if n_rows >= min_rows_for_holdout:
         pairs = [hold_out(strata[own], HOLDOUT_FRACTION, seed)]
     else:
