@@ -190,23 +190,27 @@ def gamma_pairs(found: Results) -> list[Comparison]:
     ]
 
 
+def first_depth_ahead(found: Results) -> int | None:
+    """Find the depth from which our mean is higher in every finished comparison; None without one."""
+    pairs, _ = every_baseline("test_hard")(found)
+    behind = [_depth(pair) for pair in pairs if pair.lead <= 0]
+    return min((_depth(pair) for pair in pairs if _depth(pair) > max(behind, default=0)), default=None)
+
+
 def higher_from(found: Results) -> str | None:
-    """Find the depth from which our mean is higher in every finished comparison."""
+    """Say from which depth on our mean is higher in every finished comparison, and by how much."""
     pairs, _ = every_baseline("test_hard")(found)
     if not pairs:
         return None
-    depths = sorted({_depth(pair) for pair in pairs})
-    for first in depths:
-        rest = [pair for pair in pairs if _depth(pair) >= first]
-        if all(pair.lead > 0 for pair in rest):
-            tally = Tally.of(rest)
-            narrowest = min(rest, key=lambda pair: pair.lead)
-            return (
-                f"**{found.config.title}**: from depth {first} on {label(OURS)} has the higher mean in all "
-                f"{len(rest)} finished comparisons, in {tally[HIGHER]} of them beyond a tie. Narrowest lead: "
-                f"{narrowest}."
-            )
-    return f"**{found.config.title}**: at the largest depth a baseline has the higher mean."
+    first = first_depth_ahead(found)
+    if first is None:
+        return f"**{found.config.title}**: at the largest depth a baseline has the higher mean."
+    rest = [pair for pair in pairs if _depth(pair) >= first]
+    narrowest = min(rest, key=lambda pair: pair.lead)
+    return (
+        f"**{found.config.title}**: from depth {first} on {label(OURS)} has the higher mean in all {len(rest)} "
+        f"finished comparisons, in {Tally.of(rest)[HIGHER]} of them beyond a tie. Narrowest lead: {narrowest}."
+    )
 
 
 @dataclass(frozen=True)
