@@ -7,7 +7,7 @@ from sklearn.metrics import log_loss
 
 from crisptree import CrispForestClassifier, CrispTreeClassifier, TrainingOptions
 from crisptree.learning.options import Plan, Spec
-from crisptree.selection import search
+from crisptree.selection import evaluators, search
 from crisptree.selection.candidates import Trial, find_best, prefer_noise, select_smoothed, try_noise_levels
 from crisptree.selection.parameters import apply_selected, is_unresolved, list_changes
 from crisptree.selection.search import shorten_phase
@@ -160,6 +160,23 @@ def test_regression_trials_are_compared_by_their_scores():
     spike = [make_trial(score, None, 1) for score in (0.70, 0.86, 0.70)]
     assert select_smoothed([*spike, make_trial(0.85, None, 2)]) is spike[1]
     assert find_best(spike) is spike[1]
+
+
+def test_thresholds_are_scored_with_the_better_of_two_strengths_of_shrinkage(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    y = ((X[:, 0] > 0) ^ (rng.random(400) < 0.25)).astype(int)
+
+    def fit():
+        return CrispTreeClassifier(split="axis", leaf_model="constant", random_state=0).fit(X, y).cv_results_
+
+    both = fit()
+    monkeypatch.setitem(evaluators.CART_SHRINKAGES, "classes", (3.0,))
+    weak = fit()
+    assert [trial.values for trial in both] == [trial.values for trial in weak]
+    gains = np.array([one.merit - other.merit for one, other in zip(both, weak, strict=True)])
+    assert gains.min() >= 0
+    assert gains[-1] > 0  # of the deepest tree
 
 
 def make_noise_trial(n_right: int, noise: float, depth: int = 8) -> Trial:

@@ -73,6 +73,9 @@ MIN_ERRORS_OVER_REFERENCE = 2.0
 """Standard errors by which another noise level must exceed the first one on images, which is best in the mean of
 several seeds: a few trees tell forests apart by less than they differ between bootstraps."""
 
+CART_SHRINKAGES = {"classes": (TRIAL_SHRINKAGE, 30.0), "gaussians": (TRIAL_SHRINKAGE,)}
+"""Shrinkage of the leaf tables of CART's thresholds, in rows of mean weight, of which the better one scores a trial."""
+
 FitTrees = Callable[[Spec, Any, TrainingTask, int], tuple[list[CrispTree], npt.NDArray[np.int64]]]
 """Fit the first trees of a forest: training options, max_features, rows and number of trees; returns them and how often
 each was trained on every row, (n_trees, n)."""
@@ -124,9 +127,9 @@ class FoldTree:
         """The leaf of every held-out row."""
         return route_rows(self.tree, self.fold.held_out.X, 1)
 
-    def predict_shrunk(self, leaf_prior: float) -> Callable[[int], Doubles]:
+    def predict_shrunk(self, leaf_prior: float, n_rows: float = TRIAL_SHRINKAGE) -> Callable[[int], Doubles]:
         """Return a function that predicts the held-out rows by the tree truncated at a depth, its leaves shrunk."""
-        tree, strength = self.tree, TRIAL_SHRINKAGE * self.fold.problem.mean_weight
+        tree, strength = self.tree, n_rows * self.fold.problem.mean_weight
         tables = end_tables(tree.target, tree.structure, tree.statistics.node_counts, leaf_prior, strength)
         return lambda depth: np.asarray(tables[tree.structure.ways[depth][self.held_out_leaf]])
 
@@ -167,9 +170,13 @@ class TreeEvaluator(Evaluator):
         deepest = max(tree.cap_depth(spec.limits.max_depth) for tree in trees)
         if spec.leaf_penalty is not None:
             return list(self._score_linear_leaves(values, trees, spec, min(deepest, spec.limits.max_depth or 0)))
-        predictors = [tree.predict_shrunk(self.parameters["leaf_prior"]) for tree in trees]
+        prior, strengths = self.parameters["leaf_prior"], CART_SHRINKAGES[whole.target.name]
+        shrunk = [[tree.predict_shrunk(prior, strength) for tree in trees] for strength in strengths]
         depths = [*(depth for depth in DEPTH_LADDER if depth < deepest), deepest]
-        return [self._score_depth(values | {"max_depth": depth}, trees, depth, predictors) for depth in depths]
+        return [
+            find_best([self._score_depth(values | {"max_depth": depth}, trees, depth, each) for each in shrunk])
+            for depth in depths
+        ]
 
     def _search_cart(self, spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[FoldTree]:
         """Fit CART's thresholds to every fold; trees that differ in depth alone are truncations of one."""
