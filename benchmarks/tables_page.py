@@ -238,7 +238,7 @@ HEADS = {
         "CRISPTREE_DATA=/folder/of/data make bench-tables\n",
     ),
     "other-tables": (
-        "Tables of no development",
+        "Tables that were not used in development",
         """**No candidate, rule or constant was compared on these tables**, whose list was fixed before any model was
         fitted to them. Tables of more than 10,000 rows are sampled, except letter. A single split of a small table is
         noisy: read the averages.""",
