@@ -26,7 +26,7 @@ def export(
     model: options.Model,
     *,
     to: Annotated[
-        str | None, option("--to", help=f"What to write: {', '.join(FORMATS)}; by default the ending of -o tells.")
+        str | None, option("--to", help=f"What to write: {', '.join(FORMATS)}; by default from the ending of -o.")
     ] = None,
     output: Annotated[Path, output_option("The file to write.")],
     check: Annotated[

@@ -65,11 +65,15 @@ def check_jobs(jobs: int | None) -> int | None:
 
 JOBS_HELP = "Threads; by default all available cores, -2 is all but one."
 
-Model = Annotated[Path, typer.Argument(help="A model file (.crisp).", show_default=False)]
-Data = Annotated[Path, typer.Argument(help=f"The table: {FORMATS}; - is stdin.", show_default=False)]
+Model = Annotated[Path, typer.Argument(help="A model file (.crisp).", metavar="MODEL", show_default=False)]
+Data = Annotated[Path, typer.Argument(help=f"The table: {FORMATS}; - is stdin.", metavar="TABLE", show_default=False)]
 Tables = Annotated[
     list[Path],
-    typer.Argument(help=f"The table: {FORMATS}; several .parquet or a folder of them; - is stdin.", show_default=False),
+    typer.Argument(
+        help=f"The table: {FORMATS}; several .parquet or a folder of them; - is stdin.",
+        metavar="TABLE",
+        show_default=False,
+    ),
 ]
 Target = Annotated[
     str | None,

@@ -74,9 +74,9 @@ class TreeParameters(EstimatorParameters):
     split: str | Callable[[tuple[int, ...]], Any] = parameter(
         default="oblique",
         kind='{"oblique", "axis", "conv"} or callable',
-        doc="""Kind of split function: a hyperplane, a threshold on one feature, the paper's small
-        convolutional network (needs images), or the torch module that ``split(input_shape)`` returns,
-        which maps a batch to one number per row. ``input_shape`` is (n_features,), or (channels,
+        doc="""Kind of split function: a hyperplane, a threshold on one feature, or the paper's small
+        convolutional network for images. A function ``split(input_shape)`` returns the torch module of a
+        split, which maps a batch to one number per row; ``input_shape`` is (n_features,), or (channels,
         height, width) for images.""",
         rule=word_or_function("oblique", "axis", "conv"),
         flag="--split",
@@ -144,10 +144,9 @@ class TreeParameters(EstimatorParameters):
         default=None,
         kind='float, "auto" or None',
         doc="""Cost-complexity pruning: impurity that a leaf must save per training row, in nats or, in
-        regression, as a share of the variance of y; see ``cost_complexity_pruning_path``.
-        "auto" takes the smallest tree
-        within one standard error of the best one on validation rows. Without such rows a first tree is
-        trained on the others, which takes twice the time.""",
+        regression, as a share of the variance of y. ``cost_complexity_pruning_path`` lists the values that matter.
+        "auto" takes the smallest tree within one standard error of the best one on validation rows. Without such
+        rows a first tree is trained on the others, which takes twice the time.""",
         rule=word_or("auto", number(0.0, none=True)),
         flag="--ccp-alpha",
         before=None,
@@ -208,12 +207,11 @@ class RowParameters(TreeParameters):
     split: str | Callable[[tuple[int, ...]], Any] = parameter(
         default="auto",
         kind='{"auto", "oblique", "axis", "conv"} or callable',
-        doc="""Kind of split function: a hyperplane, a threshold on one feature, the paper's small
-        convolutional network (needs ``image_shape``), or the torch module that ``split(input_shape)``
-        returns, which maps a batch to one number per row. "auto" compares hyperplanes and, for tables,
-        CART's thresholds on held-out rows; so does "axis", with thresholds only, where other parameters
-        are "auto". ``input_shape`` is (n_features,), or (channels, height,
-        width) with ``image_shape``.""",
+        doc="""Kind of split function: a hyperplane, a threshold on one feature, or the paper's small
+        convolutional network for images. "auto" compares hyperplanes and, for tables, CART's thresholds on
+        held-out rows; so does "axis", with thresholds only, where other parameters are "auto". A function
+        ``split(input_shape)`` returns the torch module of a split, which maps a batch to one number per row;
+        ``input_shape`` is (n_features,), or (channels, height, width) with ``image_shape``.""",
         rule=word_or_function("auto", "oblique", "axis", "conv"),
         flag="--split",
     )
@@ -308,13 +306,12 @@ class RowParameters(TreeParameters):
     leaf_model: str = parameter(
         default="auto",
         kind='{"auto", "constant", "linear", "branch_linear", "sparse_linear"}',
-        doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression of all
-        features ("linear") or of those that the splits of the tree have ("branch_linear"); in readable
-        regression trees a mean or a linear function of as many features as a split has ("sparse_linear"), whichever
-        predicts held-out rows better. The weights of
-        linear leaves are sums of parts along the path (docs/guide/regression.md). They need dense rows of at most
-        512 features and linear splits. "auto" compares both on held-out rows of small
-        tables where other parameters are selected, too; else leaves are constant.""",
+        doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression. "linear" has
+        all features, "branch_linear" those that the splits of the tree have; "sparse_linear", of readable regression
+        trees, is a mean or a linear function of as many features as a split has, whichever predicts held-out rows
+        better. The weights of linear leaves are sums of parts along the path (docs/guide/regression.md). They need
+        dense rows of at most 512 features and linear splits. "auto" compares both on held-out rows of small tables
+        where other parameters are selected, too; else leaves are constant.""",
         rule=one_of("auto", "constant", "linear", "branch_linear", "sparse_linear"),
         flag="--leaf-model",
         before="constant",
