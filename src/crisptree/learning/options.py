@@ -154,7 +154,7 @@ def draw_patches(n_splits: int, patch: Patch, image_shape: tuple[int, ...], gene
     Examples
     --------
     >>> draw_patches(1, (2, 1), (2, 2), torch.Generator().manual_seed(0)).tolist()
-    [[0, 2]]
+    [[1, 3]]
     """
     features = torch.arange(math.prod(image_shape)).reshape(*image_shape[:2], -1)
     tops, lefts = (
