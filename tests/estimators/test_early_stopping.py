@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
 
+import crisptree
 from crisptree import (
     CrispForestClassifier,
     CrispSegmenter,
@@ -43,6 +44,23 @@ def test_a_classifier_stops_and_keeps_the_best_epoch(algorithm):
     assert_stopped(records, model.best_iteration_)
     patient = plain_tree(algorithm=algorithm, **(STOPS | {"n_iter_no_change": 100})).fit(X, y)
     assert len(finetuning(patient)) == 30
+
+
+@pytest.mark.parametrize("make", [plain_tree, plain_regressor])
+def test_curves_are_those_of_the_history_and_peak_at_the_best_iteration(make, tmp_path):
+    X, y = digits()
+    model = make(**STOPS).fit(X[:300], y[:300], eval_set=[(X[300:], y[300:])])
+    curves, records = model.evals_result_, finetuning(model)
+    assert curves["training"]["loss"] == [record.loss for record in records]
+    ((metric, scores),) = curves["validation"].items()
+    assert metric == ("accuracy" if make is plain_tree else "r2")
+    assert len(scores) == len(records) > model.best_iteration_ > 0
+    assert scores[model.best_iteration_ - 1] == max(scores)
+    without = make(**STOPS | {"early_stopping": False}).fit(X[:300], y[:300])
+    assert list(without.evals_result_) == ["training"]
+    model.save(tmp_path / "model.crisp")
+    loaded = crisptree.load(tmp_path / "model.crisp")
+    assert loaded.evals_result_ == (curves if loaded.history_ else {"training": {"loss": []}})
 
 
 def test_the_kept_tree_is_that_of_the_best_iteration():

@@ -336,6 +336,33 @@ class TreeEstimator(Estimator):
         return twin
 
     @property
+    def evals_result_(self) -> dict[str, dict[str, list[float]]]:
+        """Curves of finetuning by data set and metric, as in LightGBM; empty where ``history_`` is.
+
+        ``training`` has the loss of every epoch, ``validation`` the score of the deterministic tree on the rows of
+        ``eval_set``, or on those that ``early_stopping`` holds out: the accuracy, or for regression 1 − squared error
+        / variance of y in training. Entry ``best_iteration_ - 1`` is the epoch that early stopping has kept.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from crisptree import CrispTreeClassifier, TrainingOptions
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> options = TrainingOptions(early_stopping=True, epochs=3, finetune_epochs=5)
+        >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 0.0, "max_depth": 2}
+        >>> model = CrispTreeClassifier(**fixed, training=options, random_state=0)
+        >>> curves = model.fit(X[:400], y[:400], eval_set=(X[400:], y[400:])).evals_result_
+        >>> len(curves["training"]["loss"]), len(curves["validation"]["accuracy"])
+        (5, 5)
+        """
+        check_is_fitted(self)
+        tuned = [record for record in self.history_ if record.phase == "finetune"]
+        curves = {"training": {"loss": [record.loss for record in tuned]}}
+        scores = [record.validation_score for record in tuned if record.validation_score is not None]
+        metric = "r2" if self.tree_.target.is_regression else "accuracy"
+        return curves | ({"validation": {metric: scores}} if scores else {})
+
+    @property
     def shrinkage_(self) -> float:
         """The shrinkage λ of the leaf tables of ``tree_``, given or selected by "auto"."""
         check_is_fitted(self)
