@@ -3,9 +3,10 @@
 import hashlib
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from crisptree import CrispTreeClassifier, CrispTreeRegressor
+from crisptree import CrispForestClassifier, CrispForestRegressor, CrispTreeClassifier, CrispTreeRegressor
 
 QUICK = {"split": "oblique", "max_depth": 3, "epochs": 3, "finetune_epochs": 3, "min_updates": 12, "batch_size": 40}
 PLAIN = {"l1": 0.0, "input_noise": 0.3, "shrinkage": 0.0, "random_state": 0}
@@ -76,6 +77,34 @@ def fit_case(name, rank=0, size=1, **more):
     X, y, given = rows(name, rank, size)
     kind = CrispTreeRegressor if CASES[name][2].get("numbers") else CrispTreeClassifier
     return kind.from_flat(**QUICK | PLAIN | CASES[name][1]).fit(X, y, **given | more)
+
+
+FORESTS = {
+    "default forest": (halves, CrispForestClassifier(n_estimators=5, random_state=0)),
+    "forest of a table": (lopsided, CrispForestClassifier(n_estimators=4, split="axis", random_state=1)),
+    "mixed regression forest": (halves, CrispForestRegressor(n_estimators=5, max_depth=3, random_state=2)),
+}
+"""By name: who has which rows, and an unfitted forest."""
+
+
+def fit_forest(name, rank=0, size=1):
+    """The fit of a forest by one of the processes, on a table with text where it is one of thresholds."""
+    divide, forest = FORESTS[name]
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    if "table" in name:
+        X = X.assign(size=np.where(X["petal width (cm)"] > 1, "wide", "small"))
+    part = divide(len(y), rank, size)
+    weights = {"sample_weight": np.random.default_rng(0).integers(0, 3, len(y))[part]} if "default" in name else {}
+    return clone(forest).fit(X.iloc[part], y.iloc[part], **weights)
+
+
+def digest_forest(forest):
+    """A checksum of the trees of a forest, its out-of-bag score and its samples."""
+    found = hashlib.sha256(repr([forest.oob_score_, len(forest), forest.best_params_]).encode())
+    for tree, rows in zip(forest.forest_, forest.estimators_samples_, strict=True):
+        for array in (tree.weight, tree.bias, tree.leaves, tree.structure.left, tree.statistics.node_counts, rows):
+            found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
 
 
 def digest(model):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.distributed.cases import CASES, digest, fit_case, rows
+from tests.distributed.cases import CASES, FORESTS, digest, digest_forest, fit_case, fit_forest, rows
 from tests.distributed.conftest import ROOT
 
 
@@ -30,7 +30,7 @@ ERRORS = {
     "other labels": "numbers in all processes, or text in all",
     "stopped": "OverflowError: enough",
     "other outputs": "y must have as many columns in all processes; got 1, 2",
-    "forest": "a forest is not distributed",
+    "checkpoints of a forest": "`checkpoint` must be None for a forest by several processes",
 }
 
 
@@ -44,10 +44,15 @@ def test_single_process_fits_in_a_group_have_their_own_classes(two):
     assert [found["alone"] for found in two] == [["setosa", "versicolor"], ["versicolor", "virginica"]]
 
 
+def test_two_processes_train_the_forest_of_one_bit_for_bit(two):
+    for name in FORESTS:
+        assert {found[name] for found in two} == {digest_forest(fit_forest(name))}
+
+
 @pytest.mark.slow
 def test_four_processes_give_the_tree_of_two(torchrun, two):
     four = torchrun("all_cases", 4)
-    for name in CASES:
+    for name in (*CASES, *FORESTS):
         assert {found[name] for found in four} == {two[0][name]}
 
 
@@ -112,8 +117,11 @@ def test_the_command_line_writes_the_same_file_for_any_number_of_processes(tmp_p
         done = run_cli(number, table, "-o", of_numbers[-1], *flags, target="a")
         assert done.returncode == 0, done.stderr
     assert of_numbers[0].read_bytes() == of_numbers[1].read_bytes()
-    refused = run_cli(2, table, "-o", tmp_path / "forest.crisp", "--trees", 3)
-    assert refused.stderr.count("a forest is not distributed") == 1
+    forests = [tmp_path / f"{number} forest.crisp" for number in (1, 2)]
+    for number, forest in enumerate(forests, start=1):
+        done = run_cli(number, table, "-o", forest, "--trees", 3)
+        assert done.returncode == 0, done.stderr
+    assert forests[0].read_bytes() == forests[1].read_bytes()
 
 
 def run_cli(n_processes, table, *flags, target="label"):

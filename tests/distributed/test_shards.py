@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.linear_model import LinearRegression
 
-from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor, StopTraining
+from crisptree import CheckpointError, CrispTreeClassifier, CrispTreeRegressor, StopTraining
 from crisptree.data.rows import ArrayRows
 from crisptree.distributed import single_process
 from crisptree.learning.distributed.group import ProcessGroup
@@ -172,8 +172,6 @@ def test_tables_forests_and_more_are_refused_with_a_reason():
     X, y, _ = rows("level by level")
     with pytest.raises(ValueError, match="must be all finite numbers for a fit by several processes"):
         CrispTreeClassifier().fit([["a"], ["b"]] * 75, y)
-    with pytest.raises(ValueError, match="a forest is not distributed"):
-        CrispForestClassifier().fit(X, y)
     with pytest.raises(ValueError, match="partial_fit is not distributed"):
         CrispTreeClassifier().partial_fit(X, y, classes=["a"])
     with pytest.raises(ValueError, match="distill is not distributed"):

@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from crisptree import CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor
 from crisptree.distributed import single_process
-from tests.distributed.cases import CASES, PLAIN, QUICK, digest, fit_case, rows
+from tests.distributed.cases import CASES, FORESTS, PLAIN, QUICK, digest, digest_forest, fit_case, fit_forest, rows
 
 QUICK_PLAIN = QUICK | PLAIN
 
@@ -46,7 +46,8 @@ def all_cases(rank, size, folder):
     found["stopped"] = error_of(lambda: CrispTreeClassifier.from_flat(**QUICK_PLAIN, callbacks=[_fails]).fit(X, y))
     outputs = X[:, : rank + 1]
     found["other outputs"] = error_of(lambda: CrispTreeRegressor.from_flat(**QUICK_PLAIN).fit(X, outputs))
-    found["forest"] = error_of(lambda: CrispForestClassifier().fit(X, y))
+    found |= {name: digest_forest(fit_forest(name, rank, size)) for name in FORESTS}
+    found["checkpoints of a forest"] = error_of(lambda: CrispForestClassifier().fit(X, y, checkpoint=folder / "forest"))
     with single_process():
         found["alone"] = CrispTreeClassifier.from_flat(**QUICK_PLAIN).fit(X, y).classes_.tolist()
     return found

@@ -342,25 +342,14 @@ class TreeEstimator(Estimator):
         ``training`` has the loss of every epoch, ``validation`` the score of the deterministic tree on the rows of
         ``eval_set``, or on those that ``early_stopping`` holds out: the accuracy, or for regression 1 − squared error
         / variance of y in training. Entry ``best_iteration_ - 1`` is the epoch that early stopping has kept.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_breast_cancer
-        >>> from crisptree import CrispTreeClassifier, TrainingOptions
-        >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> options = TrainingOptions(early_stopping=True, epochs=3, finetune_epochs=5)
-        >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 0.0, "max_depth": 2}
-        >>> model = CrispTreeClassifier(**fixed, training=options, random_state=0)
-        >>> curves = model.fit(X[:400], y[:400], eval_set=(X[400:], y[400:])).evals_result_
-        >>> len(curves["training"]["loss"]), len(curves["validation"]["accuracy"])
-        (5, 5)
         """
         check_is_fitted(self)
         tuned = [record for record in self.history_ if record.phase == "finetune"]
-        curves = {"training": {"loss": [record.loss for record in tuned]}}
         scores = [record.validation_score for record in tuned if record.validation_score is not None]
         metric = "r2" if self.tree_.target.is_regression else "accuracy"
-        return curves | ({"validation": {metric: scores}} if scores else {})
+        return {"training": {"loss": [record.loss for record in tuned]}} | (
+            {"validation": {metric: scores}} if scores else {}
+        )
 
     @property
     def shrinkage_(self) -> float:
@@ -649,8 +638,6 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
 
     def to_sklearn(self) -> Any:
         """Convert an axis-aligned tree to a fitted decision tree of scikit-learn; see ``export.sklearn_tree``.
-
-        It predicts the same for every row, and goes into tools that know scikit-learn's trees, such as dtreeviz.
 
         Examples
         --------

@@ -35,7 +35,7 @@ from crisptree.pipeline import validation as checks
 from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.targets.classification import ClassEncoding
 from crisptree.targets.regression import RegressionEncoding, squeeze_outputs
-from crisptree.threads import check_single_process
+from crisptree.threads import is_distributed, single_process
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
     ) -> Self:
         """Draw a bootstrap sample for every tree, grow all trees in one batch and finetune each.
 
-        A failed fit leaves the estimator unchanged.
+        In an initialised process group of torch, every process gets the rows of all processes and trains a share of the
+        trees; the forest is that of a single process with all rows. A failed fit leaves the estimator unchanged.
 
         Parameters
         ----------
@@ -112,9 +113,13 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
         (10, True)
         """
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
-        check_single_process("a forest")
         X, encoded_by = split_encoded(X)
-        with self._fitting(encoded_by=encoded_by) as twin:
+        workers: list[Any] = []
+        if is_distributed():
+            from crisptree.pipeline.process_groups import gather_rows
+
+            (X, y, sample_weight), eval_set, *workers = gather_rows(self, (X, y, sample_weight), eval_set, checkpoints)
+        with self._fitting(encoded_by=encoded_by) as twin, single_process():
             from crisptree.pipeline.forests import EarlierForest, fit_forest_array
 
             earlier = None
@@ -129,7 +134,7 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
                     sampling=self.bags_[0] if hasattr(self, "bags_") else None,
                 )
                 twin.set_input_schema(self.input_schema)
-            trained = fit_forest_array(twin, (X, y, sample_weight), eval_set, checkpoints, earlier)
+            trained = fit_forest_array(twin, (X, y, sample_weight), eval_set, checkpoints, earlier, *workers)
             twin._set_encoding(trained.encoding)
             twin.seed_, twin.n_rows_, twin.rows_digest_, bagging = trained[-4:]
             kept = checks.kept_rows(getattr(self, "class_weight", None), y, sample_weight, trained.n_rows)

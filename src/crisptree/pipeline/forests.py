@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,17 +19,20 @@ from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.pipeline.monitoring import Checkpoints, record_epochs
-from crisptree.pipeline.trees import ArrayDataset, prepare, spec_of
+from crisptree.pipeline.trees import ArrayDataset, make_scaled_task, prepare, spec_of
 from crisptree.pipeline.validation import RowModel, TrainingData, check_fit, draw_seed
 from crisptree.selection.candidates import CART_SPLITS, Trial
 from crisptree.selection.evaluators import ForestEvaluator
 from crisptree.selection.parameters import MIXED, postprocess
 from crisptree.targets.base import BALANCED_SUBSAMPLE, TargetEncoding, class_factors
-from crisptree.threads import row_blocks
+from crisptree.threads import n_threads, row_blocks
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 OnEpoch = Callable[[EpochRecord], None]
+
+LOCAL_PARAMETERS = ("n_jobs", "verbose", "callbacks", "random_state", "device")
+"""Parameters that may differ between processes; rank 0 draws the seed and runs callbacks and the progress display."""
 
 LIMITS_OF_CART = ("max_depth", "max_features")
 """Parameters of a mixed forest that its CART trees take as they are."""
@@ -42,6 +47,38 @@ in its leaf would have a probability of 0 and an infinite log loss."""
 
 MIN_IMAGES_TO_SAMPLE = 3
 """With fewer, that share would leave none out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Workers:
+    """Processes that train the trees of a forest: each has all rows, and a share of the trees."""
+
+    group: Any = None  # a ProcessGroup
+
+    @property
+    def is_first(self) -> bool:
+        """True for the process that selects parameters, shows progress and calls callbacks."""
+        return self.group is None or self.group.is_first
+
+    def from_first(self, function: Callable[[], Any]) -> Any:
+        """Return in all processes what a function returns in the first."""
+        return function() if self.group is None else self.group.from_first(function)
+
+    def share(self, numbers: range) -> list[int]:
+        """Return the numbers of the trees that this process trains: a range, which has trees of all families."""
+        rank, size = (0, 1) if self.group is None else (self.group.rank, self.group.size)
+        return list(numbers[len(numbers) * rank // size : len(numbers) * (rank + 1) // size])
+
+    def collect(self, trained: dict[int, FittedTree]) -> list[FittedTree]:
+        """Return the trees of all processes by their numbers, up to the first that a callback has prevented."""
+        if self.group is None:
+            return list(trained.values())
+        everything = {number: tree for part in self.group.gather(trained) for number, tree in part.items()}
+        numbers = sorted(everything)
+        return [everything[number] for place, number in enumerate(numbers) if number == numbers[0] + place]
+
+
+ALONE = Workers()
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,13 +290,16 @@ def fit_forest_array(
     eval_set: Any,
     checkpoints: Checkpoints,
     earlier: EarlierForest | None,
+    workers: Workers = ALONE,
 ) -> TrainedForest:
     """Train a forest on rows in memory, (X, y, sample_weight); set the input schema of the estimator."""
     encoding = None if earlier is None else earlier.encoding
     parameters, data, held_out = check_fit(
         *(estimator, rows, eval_set, encoding), reset=earlier is None, is_forest=True
     )
-    seed = draw_seed(parameters["random_state"]) if earlier is None else earlier.seed
+    if workers.group is not None:  # processes of one machine share its cores
+        parameters["n_jobs"] = n_threads(parameters["n_jobs"], int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    seed = workers.from_first(lambda: draw_seed(parameters["random_state"])) if earlier is None else earlier.seed
     digest = data.digest()
     bagging = Bagging.of(parameters, len(data.y), seed, None, are_images=data.image_shape is not None)
     if earlier is not None:
@@ -267,7 +307,7 @@ def fit_forest_array(
     trees = [] if earlier is None else [*earlier.forest]
     inputs = ArrayDataset(data).describe(parameters, held_out, trees)
     with checkpoints.keep(parameters, inputs, seed) as seed:
-        trained, bagging = fit_forest_rows(parameters, data, held_out, seed, earlier)
+        trained, bagging = fit_forest_rows(parameters, data, held_out, seed, earlier, workers)
     return TrainedForest(*trained, data.encoding, seed, len(data.y), digest, bagging)
 
 
@@ -277,6 +317,7 @@ def fit_forest_rows(
     validation: RowSet | None,
     seed: int,
     earlier: EarlierForest | None,
+    workers: Workers = ALONE,
 ) -> tuple[TrainedTrees, Bagging]:
     """Train a forest on validated rows, selecting first what is "auto"."""
     split = parameters["split"]
@@ -300,17 +341,31 @@ def fit_forest_rows(
         return trees, np.stack([bagging.times(number) for number in range(n_trees)])
 
     tree, previous = (None, None) if earlier is None else (earlier.forest.trees[0], earlier.selected)
-    (values, selected, trials), task = prepare(
-        *(parameters, ArrayDataset(data), validation, lambda own: ForestEvaluator(own, fit_trees)),
-        *(seed, tree, previous),
-    )
+    dataset = ArrayDataset(data)
+
+    def select() -> tuple[Any, TrainingTask]:
+        evaluator = partial(ForestEvaluator, fit_trees=fit_trees)
+        return prepare(parameters, dataset, validation, evaluator, seed, tree, previous)
+
+    if workers.group is None:
+        (values, selected, trials), task = select()
+    else:
+        own = {name: parameters[name] for name in LOCAL_PARAMETERS}
+
+        def select_first() -> tuple[dict[str, Any], dict[str, Any], list[Trial]]:
+            values, selected, trials = select()[0]
+            return {name: value for name, value in values.items() if name not in own}, selected, trials
+
+        values, selected, trials = workers.from_first(select_first)
+        values |= own if workers.is_first else own | {"callbacks": None, "verbose": 0}
+        task = make_scaled_task(values, dataset, validation, values["scale"], tree)
     bagging = draw_bags(task)
     values["shrinkage"] = find_shrinkage(task, is_linear=has_linear_leaves(values))
     families: list[dict[str, Any]] = [values]
     if MIXED in (split, values["split"]):
         families = [values | {"split": "oblique"}, make_cart_family(values, parameters)]
     trees = [] if earlier is None else [*earlier.forest]
-    trees, history, out_of_bag, iterations = ForestTask(families, data, task, bagging).fit(trees)
+    trees, history, out_of_bag, iterations = ForestTask(families, data, task, bagging, workers).fit(trees)
     return (trees, history, out_of_bag, selected, trials, iterations), bagging
 
 
@@ -326,6 +381,7 @@ class ForestTask:
     data: TrainingData
     task: TrainingTask
     bagging: Bagging
+    workers: Workers = ALONE
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -334,35 +390,32 @@ class ForestTask:
 
     def fit(self, trees: list[CrispTree]) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None, list[int]]:
         """Train further trees, up to ``n_estimators``."""
-        finetunings: list[FittedTree] = []
+        numbers = range(len(trees), self.parameters["n_estimators"])
+        with record_epochs(self.parameters["verbose"], self.parameters["callbacks"]) as recorder:
+            own = self._train(self.workers.share(numbers), recorder.record)
+        trained = self.workers.collect(own)
+        trees = trees + [fitted.tree for fitted in trained]
         out_of_bag = OutOfBag(self.data, self.parameters["n_jobs"]) if self.bagging.leaves_rows_out else None
         if out_of_bag is not None:
             for number, tree in enumerate(trees):
                 out_of_bag.add(tree, self.bagging.times(number))
-        n_trees = self.parameters["n_estimators"]
-        with record_epochs(self.parameters["verbose"], self.parameters["callbacks"]) as recorder:
-            trees = trees + self._train(range(len(trees), n_trees), out_of_bag, recorder.record, finetunings)
-        records = [record for fitted in finetunings for record in fitted.history]
-        return trees, [*recorder.history, *records], out_of_bag, [fitted.best_iteration for fitted in finetunings]
+        growth = self.workers.from_first(lambda: recorder.history)
+        records = [record for fitted in trained for record in fitted.history]
+        return trees, [*growth, *records], out_of_bag, [fitted.best_iteration for fitted in trained]
 
-    def _train(
-        self, numbers: range, out_of_bag: OutOfBag | None, on_epoch: OnEpoch, finetunings: list[FittedTree]
-    ) -> list[CrispTree]:
-        """Train and postprocess the trees of some numbers, and score their out-of-bag rows."""
-        data, trees = self.data, list[CrispTree]()
-        for bag, fitted in self._fit_families(numbers, on_epoch) if numbers else ():
+    def _train(self, numbers: list[int], on_epoch: OnEpoch) -> dict[int, FittedTree]:
+        """Train and postprocess the trees of some numbers."""
+        data, trained = self.data, dict[int, FittedTree]()
+        for number, fitted in self._fit_families(numbers, on_epoch) if numbers else ():
             tree = postprocess(fitted.tree, self.parameters)
             if data.image_shape is None:
-                ranges = record_ranges(tree, data.X, data.missing_indicators) if not trees else trees[0]
-                tree = ranges if not trees else inherit_ranges(tree, ranges)
-            tree = data.encoding.restore_units(tree)
-            if out_of_bag is not None:
-                out_of_bag.add(tree, bag.times)
-            finetunings.append(fitted._replace(tree=tree))
-            trees.append(tree)
-        return trees
+                first = next(iter(trained.values())).tree if trained else None
+                ranges = record_ranges(tree, data.X, data.missing_indicators) if first is None else first
+                tree = ranges if first is None else inherit_ranges(tree, ranges)
+            trained[number] = fitted._replace(tree=data.encoding.restore_units(tree))
+        return trained
 
-    def _fit_families(self, numbers: range, on_epoch: OnEpoch) -> Iterator[tuple[Bag, FittedTree]]:
+    def _fit_families(self, numbers: list[int], on_epoch: OnEpoch) -> Iterator[tuple[int, FittedTree]]:
         """Fit trees and iterate over them in their order; those of the first family are trained before the next."""
         bags = {n: Bag(self.bagging.weights(n), self.bagging.tree_seed(n)) for n in numbers}
         n_families, families = len(self.families), list[Iterator[FittedTree]]()
@@ -370,13 +423,13 @@ class ForestTask:
             spec = spec_of(parameters, self.task, self.data.image_shape, self.bagging.seed)
             spec = adapt_to_forest(spec, parameters["max_features"], self.data.X.shape[1])
             own = [bag for number, bag in bags.items() if number % n_families == index]
-            trees = fit_forest(spec, self.task, own, on_epoch=on_epoch)
+            trees = fit_forest(spec, self.task, own, on_epoch=on_epoch) if own else iter(())
             families.append(trees if index == n_families - 1 else iter(list(trees)))
-        for number, bag in bags.items():
+        for number in bags:
             tree = next(families[number % n_families], None)
             if tree is None:  # a callback has ended the training
                 return
-            yield bag, tree
+            yield number, tree
 
 
 def find_shrinkage(rows: TrainingTask, *, is_linear: bool) -> float:

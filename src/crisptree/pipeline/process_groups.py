@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from crisptree.data.raw_rows import Scaling
 from crisptree.data.validation import InputSchema, find_image_shape, is_sparse, needs_encoder, resolve_columns
@@ -19,6 +20,7 @@ from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.base import keep_shared_checkpoints
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.learning.sources.shards import FeatureStatistics, ShardedTask, Shards, concatenate
+from crisptree.pipeline.forests import LOCAL_PARAMETERS, Workers
 from crisptree.pipeline.monitoring import Checkpoints, describe_value, digest
 from crisptree.pipeline.trees import TrainedRows, TrainingDataset, fit_rows
 from crisptree.pipeline.validation import (
@@ -37,9 +39,6 @@ from crisptree.threads import n_threads
 MAX_SHARDS = 4096
 """The sum of so many integers of at most 50 bits fits into 63 bits."""
 
-LOCAL_PARAMETERS = ("n_jobs", "verbose", "callbacks", "random_state", "device")
-"""Parameters that may differ between processes; rank 0 draws the seed and runs callbacks and the progress display."""
-
 
 class LocalRows(NamedTuple):
     """Validated rows of one process with unencoded y, weights, column names and image shape."""
@@ -49,6 +48,43 @@ class LocalRows(NamedTuple):
     weight: npt.NDArray[np.float64]
     names: npt.NDArray[Any] | None
     image_shape: tuple[int, ...] | None
+
+
+def gather_rows(
+    estimator: RowModel, rows: tuple[Any, Any, Any], eval_set: Any, checkpoints: Checkpoints
+) -> tuple[tuple[Any, Any, Any], Any, Workers]:
+    """Give every process the rows (X, y, sample_weight) of all, and the validation rows, for a forest.
+
+    A tree of a forest draws from all rows, and trees are independent: the processes share the trees.
+    """
+    group, parameters = ProcessGroup(), estimator.training_parameters()
+    _check_same(group, {name: describe_value(value) for name, value in parameters.items()})
+
+    def read() -> tuple[list[Any], list[Any] | None]:
+        if checkpoints.folder is not None:
+            raise ValueError("`checkpoint` must be None for a forest by several processes; fit it in a single process.")
+        pair = None if eval_set is None else [detach(part) for part in validation_pair(eval_set)]
+        return [materialize(detach(part)) for part in rows], pair
+
+    everywhere = group.gather(group.run_on_all(read))
+    X, y, weight = (_concatenate(parts) for parts in zip(*(own for own, _ in everywhere), strict=True))
+    pairs = [pair for _, pair in everywhere if pair is not None]
+    validation = tuple(_concatenate(parts) for parts in zip(*pairs, strict=True)) if pairs else None
+    return (X, y, weight), validation, Workers(group)
+
+
+def _concatenate(parts: Sequence[Any]) -> Any:
+    """Concatenate the rows of all processes: DataFrames, sparse matrices, or anything that becomes an array."""
+    missing = [part is None for part in parts]
+    if any(missing):
+        if not all(missing):
+            raise ValueError("all processes must give y and sample_weight, or none; some gave None.")
+        return None
+    if hasattr(parts[0], "iloc"):
+        import pandas
+
+        return pandas.concat(parts, ignore_index=True)
+    return sparse.vstack(parts, format="csr") if is_sparse(parts[0]) else np.concatenate([*map(np.asarray, parts)])
 
 
 def fit_process_group(
