@@ -216,9 +216,9 @@ def test_candidates_are_not_scored_on_copies_of_their_training_rows(monkeypatch)
     scored = []
     evaluate = TreeEvaluator.evaluate
 
-    def watched(self, values, spec, folds, whole):
-        scored.extend(folds)
-        return evaluate(self, values, spec, folds, whole)
+    def watched(self, candidates):
+        scored.extend(fold for one in candidates for fold in one.folds)
+        return evaluate(self, candidates)
 
     monkeypatch.setattr(TreeEvaluator, "evaluate", watched)
     quick = {"epochs": 2, "finetune_epochs": 2, "min_updates": 10, "max_depth": 2, "random_state": 0}

@@ -40,7 +40,7 @@ TARGETS = [Classes(3), Gaussians(4)]
 STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-def make_samples(target, n=N, dtype=torch.float64, n_jobs=1):
+def make_samples(target, n=N, dtype=torch.float64):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(n, P))
     noisy = X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n)
@@ -49,7 +49,7 @@ def make_samples(target, n=N, dtype=torch.float64, n_jobs=1):
     else:
         y = torch.from_numpy(np.stack([noisy, np.sin(X[:, 3])], axis=1))
     weight = torch.from_numpy(rng.uniform(0.5, 1.5, n)).to(dtype)
-    return Samples(ArrayRows(torch.from_numpy(X).to(dtype)), y, weight, target, n_jobs)
+    return Samples(ArrayRows(torch.from_numpy(X).to(dtype)), y, weight, target)
 
 
 def make_spec(phases=None, **changes):
@@ -185,14 +185,24 @@ def test_the_score_is_that_of_the_deterministic_tree(target):
 @pytest.mark.parametrize("max_depth", [4, None])
 def test_bits_do_not_depend_on_the_number_of_threads_or_on_other_trees(target, max_depth):
     spec = make_spec(limits=GrowthLimits(max_depth=max_depth, min_samples_leaf=3))
-    some = [train(spec, make_samples(target, 1200, torch.float32, n_jobs), 5) for n_jobs in (1, 2, 4)]
     data = make_samples(target, 1200, torch.float32)
+    some = [train(replace(spec, n_jobs=n_jobs), data, 5) for n_jobs in (1, 2, 4)]
     (alone,) = train_trees(spec, data, [whole_problem(data, 7, 3)], tunes=True)
     for one, *others in zip(*some, strict=True):
         for other in others:
             assert all(map(np.array_equal, arrays_of(one.tuned.tree), arrays_of(other.tuned.tree)))
             assert one.records == other.records
     assert all(map(np.array_equal, arrays_of(some[0][3].tuned.tree), arrays_of(alone.tuned.tree)))
+
+
+def test_every_tree_is_trained_once_whichever_thread_begins_first(monkeypatch):
+    monkeypatch.setattr("crisptree.learning.native_trees.n_threads", lambda n_jobs: 4)
+    data, spec = make_samples(Classes(3), 1000, torch.float32), make_spec(limits=GrowthLimits(max_depth=1))
+    (first,) = train_trees(spec, data, [whole_problem(data, 7)], tunes=False)
+    for _ in range(150):  # threads that begin late, or take all tasks, are a matter of chance
+        for found in train_trees(spec, data, [whole_problem(data, 7)] * 4, tunes=False):
+            assert found.records == first.records
+            assert found.score == first.score
 
 
 @settings(deadline=None, max_examples=40)
@@ -285,13 +295,13 @@ def test_an_error_of_a_listener_comes_out():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        train(make_spec(), make_samples(Classes(3), n_jobs=2), 4, on_epoch=fail)
+        train(make_spec(n_jobs=2), make_samples(Classes(3)), 4, on_epoch=fail)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_signal_ends_the_training(n_jobs):
-    data = make_samples(Gaussians(4), 20_000, torch.float32, n_jobs)
-    spec = make_spec({"tolerance": 0.0, "max_iterations": 300}, limits=GrowthLimits(max_depth=5))
+    data = make_samples(Gaussians(4), 20_000, torch.float32)
+    spec = make_spec({"tolerance": 0.0, "max_iterations": 300}, limits=GrowthLimits(max_depth=5), n_jobs=n_jobs)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):

@@ -365,7 +365,7 @@ def test_a_new_fit_forgets_what_the_last_one_selected(estimator):
 
 
 def try_low_learning_rate(search):
-    yield search.best.values | {"learning_rate": 1e-6}
+    yield [search.best.values | {"learning_rate": 1e-6}]
 
 
 def test_a_candidate_is_added_by_one_generator(monkeypatch):

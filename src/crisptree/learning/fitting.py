@@ -404,6 +404,10 @@ def update_tree(
         return to_deterministic_tree(finetune_tree(context, start, None, prior_counts), spec, task)
 
 
+MIN_VALUES_FOR_WORKERS = 2**18
+"""Rows × features × trees from which CART and leaf statistics of several trees are computed side by side: below, Python
+takes most of their time, and its threads wait for each other."""
+
 PAIRS_AT_ONCE = 2**24
 """Maximum number of (tree, row) pairs in training at once, at about forty bytes each; further trees wait."""
 
@@ -480,7 +484,9 @@ def _fit_native_forest(
     constraints: WeightConstraints | None,
 ) -> Iterator[FittedTree]:
     """Train all trees as one work list; where the listener stops growth at a level, they end above it."""
-    rows, threads = task.training, limit_trainings(n_threads(spec.n_jobs))
+    rows = task.training
+    is_large = len(samples) * samples.n_features * len(bags) >= MIN_VALUES_FOR_WORKERS
+    threads = limit_trainings(n_threads(spec.n_jobs)) if is_large else 1
     alone = spec if len(bags) == 1 else replace(spec, n_jobs=1)
     common: dict[str, Any] = {"constraints": constraints, "validation": validation}
 

@@ -139,7 +139,7 @@ def train_trees(
         ],
         None if on_epoch is None else reader.listener(on_epoch),
         validation is not None,
-        n_threads(samples.n_jobs) if n_values >= MIN_VALUES_FOR_THREADS else 1,
+        n_threads(spec.n_jobs) if n_values >= MIN_VALUES_FOR_THREADS else 1,
     )
     steepness = spec.growth.steepness_at(0)
     return [

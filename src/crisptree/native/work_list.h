@@ -28,7 +28,7 @@ class WorkList {
       try {
         Pool own(n_inner_);
         const bool is_caller = std::this_thread::get_id() == caller;
-        if (is_caller) work(0, task, own);
+        if (is_caller) work_first(task, own);
         for (int64_t number; !is_ended_ && (number = next_.fetch_add(1)) < n_tasks_;) work(number, task, own);
         if (is_caller) wait();
       } catch (...) {
@@ -36,6 +36,9 @@ class WorkList {
         throw;
       }
     });
+    // The other threads may have left nothing for this one, not even to begin.
+    Pool own(n_inner_);
+    if (!is_ended_) work_first(task, own);
   }
 
   // No further task begins, and those at work stop at their next stage.
@@ -46,6 +49,14 @@ class WorkList {
   bool is_ended() const { return is_ended_; }
 
  private:
+  // On the calling thread, which may come here several times, or late.
+  template <class Task>
+  void work_first(const Task& task, Pool& pool) {
+    if (is_first_begun_) return;
+    is_first_begun_ = true;
+    work(0, task, pool);
+  }
+
   template <class Task>
   void work(int64_t number, const Task& task, Pool& pool) {
     task(number, pool);
@@ -69,6 +80,7 @@ class WorkList {
   const std::function<void()> look_;
   std::atomic<int64_t> next_{1};
   std::atomic<bool> is_ended_{false};
+  bool is_first_begun_ = false;  // the calling thread's own
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t n_done_ = 0;

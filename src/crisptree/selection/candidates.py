@@ -1,7 +1,8 @@
 """Candidates of model selection: tables of values, the rounds in which they are tried, and the comparison of trials.
 
-A round is a generator of candidates, dicts of parameter values. A candidate is scored before the next one is requested,
-so that later ones may start from the best so far. To add a candidate, add a value to a table or a generator to a round.
+A round is a generator of batches of candidates, dicts of parameter values. A batch is scored before the next one is
+requested, so that later ones may start from the best so far; its candidates are trained side by side. To add a
+candidate, add a value to a table or a generator to a round.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +77,7 @@ class Trial:
     predictions: EnsemblePredictions | None = None
     candidate: int = 0
 
-    @property
+    @cached_property
     def score(self) -> float:
         """Weighted mean over the rows."""
         return float(np.average(self.row_scores, weights=self.row_weights))
@@ -85,7 +87,7 @@ class Trial:
         """The score less a share of the log loss, which tells trees apart that are right on the same rows."""
         return self.score - LOSS_SHARE * self.log_loss
 
-    @property
+    @cached_property
     def log_loss(self) -> float:
         """Weighted mean log loss of the rows; 0 for regression."""
         return 0.0 if self.row_losses is None else float(np.average(self.row_losses, weights=self.row_weights))
@@ -157,7 +159,8 @@ def select_against(reference: Trial, trials: Sequence[Trial], min_errors: float)
     return best if best.score - reference.score > min_errors * best.error_against(reference) else reference
 
 
-Candidates = Iterator[dict[str, Any]]
+Batch = list[dict[str, Any]]
+Candidates = Iterator[Batch]
 Round = Callable[["CandidateSearch"], Candidates]
 
 NOISE_LEVELS = {"table": (0.0, 0.3, 0.7, 1.4), "image": (0.0, 0.5, 1.0, 1.5)}
@@ -168,8 +171,8 @@ DEPTH_LADDER = (1, 2, 3, 4, 6, 8, 10, 14)
 L1_LADDER = (0.0, 0.003, 0.01, 0.03)
 """Values of small tables, where a trial takes milliseconds: a search walks along a ladder while scores rise."""
 
-START_DEPTH, START_NOISE, START_L1 = 4, 0.3, 0.01
-"""Start of the searches."""
+START_DEPTH, START_NOISE, START_L1 = 4, 0.3, (0.01, 0.003)
+"""Starts of the searches."""
 
 DEEPER = 8
 """Depth of hyperplanes that are tried once more where the first ones are far behind."""
@@ -254,16 +257,13 @@ CART_OF_MIXTURES: dict[str, Any] = {"split": "axis", "finetune_epochs": 0, "max_
 
 
 def climb(search: CandidateSearch, name: str, ladder: Sequence[Any]) -> Candidates:
-    """Walk from the best hyperplanes along a ladder of values, up and then down, while the best ones change."""
-    for step in (1, -1):
-        while True:
-            best = search.best_of(is_oblique)
-            place = ladder.index(best.values.get(name, ladder[0])) + step
-            if not 0 <= place < len(ladder):
-                break
-            yield best.values | {name: ladder[place]}
-            if search.best_of(is_oblique) is best:
-                break
+    """Try both neighbours of the best hyperplanes on a ladder of values, and walk on while the best ones change."""
+    while True:
+        best = search.best_of(is_oblique)
+        place = ladder.index(best.values.get(name, ladder[0]))
+        yield [best.values | {name: ladder[i]} for i in (place + 1, place - 1) if 0 <= i < len(ladder)]
+        if search.best_of(is_oblique) is best:
+            break
 
 
 def limit_depths(search: CandidateSearch) -> list[int]:
@@ -290,12 +290,10 @@ def try_hyperplanes(search: CandidateSearch) -> Candidates:
         return
     depths = limit_depths(search)
     start = {"split": "oblique", "max_depth": min(START_DEPTH, depths[-1]), "l1": 0.0, "l2": 0.0}
-    yield start | {"input_noise": START_NOISE}
-    if search.is_free("input_noise"):
-        for noise in NOISE_LADDER:
-            yield start | {"input_noise": noise}
+    noises = [START_NOISE, *(NOISE_LADDER if search.is_free("input_noise") else ())]
+    yield [start | {"input_noise": noise} for noise in noises]
     if is_hopeless(search):
-        yield search.best_of(is_oblique).values | {"max_depth": max(d for d in depths if d <= DEEPER)}
+        yield [search.best_of(is_oblique).values | {"max_depth": max(d for d in depths if d <= DEEPER)}]
         if is_hopeless(search):
             return
     yield from try_scales(search)
@@ -305,7 +303,7 @@ def try_hyperplanes(search: CandidateSearch) -> Candidates:
     if search.is_free("l2"):
         yield from climb(search, "l2", L2_STRENGTHS)
     if search.is_free("l1"):
-        yield search.best_of(is_oblique).values | {"l1": START_L1}
+        yield [search.best_of(is_oblique).values | {"l1": l1} for l1 in START_L1]
         yield from climb(search, "l1", L1_LADDER)
 
 
@@ -324,11 +322,11 @@ def try_cart(search: CandidateSearch) -> Candidates:
         return
     n_before = len(search.trials)
     depth = {} if search.max_depth is not None and not search.has_free_depth else {"max_depth": None}
-    for limit in limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF):
-        yield CART_SPLITS | {"finetune_epochs": 0} | depth | limit
+    limits = limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF)
+    yield [CART_SPLITS | {"finetune_epochs": 0} | depth | limit for limit in limits]
     found = [trial for trial in search.trials[n_before:] if (trial.values["max_depth"] or 99) <= FINETUNED_CART_DEPTH]
     if found and search.is_free("split") and search.parameters["finetune_epochs"] and not search.uses_lbfgs:
-        yield {name: value for name, value in find_best(found).values.items() if name != "finetune_epochs"}
+        yield [{name: value for name, value in find_best(found).values.items() if name != "finetune_epochs"}]
 
 
 def try_linear_leaves(search: CandidateSearch) -> Candidates:
@@ -343,36 +341,36 @@ def try_linear_leaves(search: CandidateSearch) -> Candidates:
         is_free = search.has_free_depth or search.max_depth is None
         return {"max_depth": depth if is_free else min(depth, search.max_depth or 0), "finetune_epochs": 0}
 
-    n_before = len(search.trials)
+    n_before, batch = len(search.trials), Batch()
     if given == "linear" or (is_offered and n_values <= MAX_VALUES_OF_LINEAR_LEAVES):
         model = {"leaf_model": "linear"}
         oblique = {"split": "oblique", "l1": 0.0, "l2": 0.0, "input_noise": START_NOISE}
         has_splits = given == "linear" and not search.is_axis_aligned
-        yield oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"] if has_splits else 0)
+        batch.append(oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"] if has_splits else 0))
         if search.seeks_thresholds and search.problem.training.X.shape[1] <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
             for size in limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF[-1:]):
-                yield CART_SPLITS | model | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES["axis"])
+                batch.append(CART_SPLITS | model | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES["axis"]))
     if search.seeks_thresholds and (given == BRANCH_LINEAR or is_offered):
-        for size in limit_leaf_sizes(search, MIN_SAMPLES_OF_BRANCH_LINEAR_LEAVES):
-            yield CART_SPLITS | {"leaf_model": BRANCH_LINEAR} | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES[BRANCH_LINEAR])
+        own = {"leaf_model": BRANCH_LINEAR} | limit(MAX_DEPTH_OF_LINEAR_LEAVES[BRANCH_LINEAR])
+        batch += [CART_SPLITS | own | size for size in limit_leaf_sizes(search, MIN_SAMPLES_OF_BRANCH_LINEAR_LEAVES)]
+    yield batch
     if given in LINEAR_LEAVES and search.parameters["finetune_epochs"] and len(search.trials) > n_before:
         best = find_best(search.trials[n_before:]).values
         if best["max_depth"] and not search.is_axis_aligned:
-            yield {name: value for name, value in best.items() if name != "finetune_epochs"}
+            yield [{name: value for name, value in best.items() if name != "finetune_epochs"}]
 
 
 def try_noise_levels(search: CandidateSearch) -> Candidates:
     """Two noise levels, for every l2 if that is unresolved, and a third level beyond the better one, or all levels."""
     none, low, high, highest = NOISE_LEVELS["table" if search.image_shape is None else "image"]
     first = {"max_depth": search.first_depth, "split": "oblique"}
-    for l2 in L2_STRENGTHS if search.is_free("l2") else (0.0,):
-        for noise in (low, high):
-            yield first | {"input_noise": noise, "l1": 0.0, "l2": l2}
+    strengths = L2_STRENGTHS if search.is_free("l2") else (0.0,)
+    yield [first | {"input_noise": noise, "l1": 0.0, "l2": l2} for l2 in strengths for noise in (low, high)]
     if search.is_free("input_noise"):
         best = search.best_of(is_oblique).values
-        yield best | {"input_noise": highest if best["input_noise"] == high else none}
-        if search.uses_lbfgs:  # trials are quick
-            yield best | {"input_noise": none if best["input_noise"] == high else highest}
+        further = [highest, none] if best["input_noise"] == high else [none, highest]
+        # Trials by L-BFGS are quick.
+        yield [best | {"input_noise": noise} for noise in (further if search.uses_lbfgs else further[:1])]
 
 
 def try_scales(search: CandidateSearch) -> Candidates:
@@ -380,22 +378,22 @@ def try_scales(search: CandidateSearch) -> Candidates:
     if not search.is_free("scale"):
         return
     if search.is_sparse:
-        yield search.best_of(is_oblique).values | {"scale": "feature"}
+        yield [search.best_of(is_oblique).values | {"scale": "feature"}]
         return
     spread = search.folds[0].problem.scaling.spread
     low, high = np.quantile(spread[spread > 0], (0.1, 0.9)) if spread.any() else (1.0, 1.0)
     if SPREAD_RATIOS_OF_ONE_UNIT[0] < high / low < SPREAD_RATIOS_OF_ONE_UNIT[1]:
-        yield search.best_of(is_oblique).values | {"scale": "global"}
+        yield [search.best_of(is_oblique).values | {"scale": "global"}]
 
 
 def try_depths(search: CandidateSearch) -> Candidates:
     """Shallower trees with the best noise, down to a linear model of one split, and the full depth."""
     lowest = max(1, math.ceil(math.log2(search.target.min_leaves)))
     best = search.best_of(is_oblique).values
-    for depth in sorted({lowest, *LOWER_DEPTHS[search.target.name, search.leaf_model]}):
-        if (search.max_depth is None or depth < search.max_depth) and depth >= lowest:
-            yield best | {"max_depth": depth}
-    yield best | {"max_depth": search.max_depth}
+    limit = math.inf if search.max_depth is None else search.max_depth
+    lower = sorted({lowest, *LOWER_DEPTHS[search.target.name, search.leaf_model]})
+    depths = [*(depth for depth in lower if lowest <= depth < limit), search.max_depth]
+    yield [best | {"max_depth": depth} for depth in depths]
 
 
 def try_sparse_weights(search: CandidateSearch) -> Candidates:
@@ -408,7 +406,7 @@ def try_sparse_weights(search: CandidateSearch) -> Candidates:
     depth = depth if limit is None else min(depth, limit)
     noise = {"input_noise": max(search.best_of(is_oblique).values.get("input_noise", 0.0), FALLBACKS["input_noise"])}
     for values in SPARSE:
-        yield search.best_of(is_oblique).values | noise | values | {"max_depth": depth}
+        yield [search.best_of(is_oblique).values | noise | values | {"max_depth": depth}]
         if search.trials[-1].score < search.best_of(is_oblique).score - MAX_DEFICIT[search.target.name]:
             return
 
@@ -417,14 +415,14 @@ def try_sparse_weights_in_forest(search: CandidateSearch) -> Candidates:
     """Sparse trees as for a single tree, and at full depth; then fewer features per split."""
     yield from try_sparse_weights(search)
     if search.best_of(is_oblique).values.get("l1"):
-        yield search.best_of(is_oblique).values | {"max_depth": search.max_depth}
-    yield search.best_of(is_oblique).values | {"max_features": FEATURE_FRACTION}
+        yield [search.best_of(is_oblique).values | {"max_depth": search.max_depth}]
+    yield [search.best_of(is_oblique).values | {"max_features": FEATURE_FRACTION}]
 
 
 def try_steeper_schedule(search: CandidateSearch) -> Candidates:
     """The best hyperplanes so far with a larger step of γ."""
     if search.is_free("steepness_step"):
-        yield search.best_of(is_oblique).values | {"steepness_step": STEEPER_STEP}
+        yield [search.best_of(is_oblique).values | {"steepness_step": STEEPER_STEP}]
 
 
 def try_thresholds(search: CandidateSearch) -> Candidates:
@@ -440,12 +438,12 @@ def try_thresholds_in_forest(search: CandidateSearch) -> Candidates:
     if not search.seeks_thresholds:
         return
     depth = {"max_depth": None} if search.has_free_depth else {}
-    for share in CART_MAX_FEATURES:
-        yield CART_SPLITS | {"finetune_epochs": 0, "max_features": share} | depth
+    batch = [CART_SPLITS | {"finetune_epochs": 0, "max_features": share} | depth for share in CART_MAX_FEATURES]
     if search.is_free("split") and search.parameters["finetune_epochs"]:
         limit = search.max_depth
         shallow = FINETUNED_CART_DEPTH if limit is None else min(FINETUNED_CART_DEPTH, limit)
-        yield CART_SPLITS | {"max_depth": shallow, "max_features": None}
+        batch.append(CART_SPLITS | {"max_depth": shallow, "max_features": None})
+    yield batch
 
 
 def has_mixtures(search: CandidateSearch) -> bool:
@@ -462,18 +460,32 @@ def try_linear_leaves_in_forest(search: CandidateSearch) -> Candidates:
         return
     unit = search.problem.mean_weight
     limit = {"max_depth": None if search.has_free_depth else search.max_depth, "finetune_epochs": 0}
-    for leaf_model, min_rows, penalty in LINEAR_LEAVES_IN_FOREST:
-        model = {"leaf_model": leaf_model, "leaf_l2": unit * penalty, "min_samples_leaf": min_rows}
-        yield CART_SPLITS | model | limit | {"max_features": None}
+    yield [
+        CART_SPLITS
+        | {"leaf_model": leaf_model, "leaf_l2": unit * penalty, "min_samples_leaf": min_rows, "max_features": None}
+        | limit
+        for leaf_model, min_rows, penalty in LINEAR_LEAVES_IN_FOREST
+    ]
 
 
 def try_sharp_hyperplanes(search: CandidateSearch) -> Candidates:
     """Hyperplanes as hard as they can be trained: their mixture with thresholds is nowhere far from the best."""
     if has_mixtures(search):
-        yield SHARP
+        yield [SHARP]
 
 
-TREE_ROUNDS: tuple[Round, ...] = (try_cart, try_linear_leaves, try_hyperplanes)
+def begin_together(*rounds: Round) -> Round:
+    """Join the first batches of some rounds, none of which depends on trials."""
+
+    def join(search: CandidateSearch) -> Candidates:
+        batches = [candidates(search) for candidates in rounds]
+        yield [candidate for each in batches for candidate in next(each, [])]
+        yield from chain.from_iterable(batches)
+
+    return join
+
+
+TREE_ROUNDS: tuple[Round, ...] = (begin_together(try_cart, try_linear_leaves, try_hyperplanes),)
 """Trees on small tables, which L-BFGS trains."""
 
 LARGE_TREE_ROUNDS: tuple[Round, ...] = (
@@ -492,7 +504,7 @@ def try_hyperplanes_in_forest(search: CandidateSearch) -> Candidates:
     limit = search.max_depth
     probe = {"split": "oblique", "l1": 0.0, "l2": 0.0, "input_noise": START_NOISE}
     if search.trials:
-        yield probe | {"max_depth": DEEPER if limit is None else min(DEEPER, limit)}
+        yield [probe | {"max_depth": DEEPER if limit is None else min(DEEPER, limit)}]
         if is_hopeless(search):
             return
     yield from try_noise_levels(search)

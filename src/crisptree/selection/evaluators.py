@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -43,7 +45,7 @@ from crisptree.selection.candidates import (
 )
 from crisptree.selection.parameters import MIXED, TRIAL_SHRINKAGE, is_auto
 from crisptree.selection.scoring import ABSOLUTE_ERROR, SQUARED_ERROR, score_absolute_error, score_rows, weigh_rows
-from crisptree.selection.search import MIN_ROWS_FOR_HOLDOUT, Fold
+from crisptree.selection.search import MIN_ROWS_FOR_HOLDOUT, CandidateTask, Fold
 from crisptree.targets import Target
 from crisptree.threads import limit_trainings, n_threads, workers
 
@@ -81,6 +83,10 @@ FitTrees = Callable[[Spec, Any, TrainingTask, int], tuple[list[CrispTree], npt.N
 each was trained on every row, (n_trees, n)."""
 
 
+Task = Callable[[], FlatTree | list[Trial]]
+"""The training of a fold, or that of a candidate with its scores."""
+
+
 class Evaluator(ABC):
     """Trains and scores candidates, and selects one of the trials."""
 
@@ -92,8 +98,8 @@ class Evaluator(ABC):
         self.scoring: str | None = parameters.get("scoring")
 
     @abstractmethod
-    def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
-        """Train a candidate on every fold and score it on the held-out rows; ``whole`` has the rows of all folds."""
+    def evaluate(self, candidates: Sequence[CandidateTask]) -> Iterator[list[Trial]]:
+        """Train candidates on every fold and score them on the held-out rows; return the trials of each, in order."""
 
     @abstractmethod
     def select(self, search: CandidateSearch) -> dict[str, Any]:
@@ -150,6 +156,28 @@ class FoldTree:
         return predict_routed(models, structure, ends[self.held_out_leaf], fold.held_out_leaf_rows.x)
 
 
+class CartSearch:
+    """CART's thresholds of every fold, fitted when a candidate first needs them."""
+
+    def __init__(self, key: Spec, folds: Sequence[Fold], fit: Callable[[], list[FoldTree]]) -> None:
+        self.key, self.folds, self._fit, self._lock = key, folds, fit, Lock()
+        self._trees: list[FoldTree] = []
+
+    def serves(self, key: Spec, folds: Sequence[Fold]) -> bool:
+        """Return True if the trees of another search are truncations of these."""
+        depth, own = key.limits.max_depth, self.key.limits.max_depth
+        is_deep_enough = own is None or (depth is not None and depth <= own)
+        limits = replace(key.limits, max_depth=own)
+        return self.folds is folds and is_deep_enough and self.key == replace(key, limits=limits)
+
+    @property
+    def trees(self) -> list[FoldTree]:
+        """The trees; candidates that run side by side wait for the first of them."""
+        with self._lock:
+            self._trees = self._trees or self._fit()
+        return self._trees
+
+
 class TreeEvaluator(Evaluator):
     """One tree per fold, scored after shrinkage or with the best penalty of its linear leaves."""
 
@@ -158,19 +186,54 @@ class TreeEvaluator(Evaluator):
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         super().__init__(parameters)
-        self.searched: list[tuple[Spec, Sequence[Fold], list[FoldTree]]] = []
+        self.searches: list[CartSearch] = []
 
-    def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
-        """Train a tree on every fold; one that is not finetuned is truncated at every depth."""
+    def evaluate(self, candidates: Sequence[CandidateTask]) -> Iterator[list[Trial]]:
+        """Train a tree on every fold; one that is not finetuned is truncated at every depth.
+
+        With several threads the folds of hyperplanes are tasks of their own, among the other candidates: while one
+        thread is in the kernel, another one scores.
+        """
+        n_workers = self._count_workers(candidates)
+        if n_workers > 1:
+            candidates = [one._replace(spec=replace(one.spec, n_jobs=1)) for one in candidates]
+        for one in candidates:
+            # Which searches candidates share follows from their order, whatever the threads do.
+            if is_cart_search(one):
+                self._find_search(one)
+        if n_workers == 1:
+            yield from map(self._evaluate, candidates)
+            return
+        bags = [list_bags(one) for one in candidates]
+        fits = [partial(fit_bag, one, bag) for one, own in zip(candidates, bags, strict=True) for bag in own]
+        others = [partial(self._evaluate, one) for one, own in zip(candidates, bags, strict=True) if not own]
+        with workers(n_workers) as each_of:
+            results = list(each_of(run_task, interleave(fits, others)))
+        trees = iter([result for result in results if isinstance(result, FlatTree)])
+        trials = iter([result for result in results if isinstance(result, list)])
+        for one, own in zip(candidates, bags, strict=True):
+            yield self._score_trees(one, list(islice(trees, len(own)))) if own else next(trials)
+
+    def _count_workers(self, candidates: Sequence[CandidateTask]) -> int:
+        """Return the number of tasks side by side; training by Adam has all threads to itself."""
+        optimizers = [{one.spec.growth.optimizer, one.spec.finetuning.optimizer} for one in candidates]
+        is_parallel = all(LBFGS in own or is_cart_search(one) for one, own in zip(candidates, optimizers, strict=True))
+        n_tasks = sum(len(list_bags(one)) or 1 for one in candidates)
+        return limit_trainings(min(n_tasks, n_threads(self.n_jobs))) if is_parallel else 1
+
+    def _evaluate(self, candidate: CandidateTask) -> list[Trial]:
+        """Train the trees of a candidate and score them."""
+        values, spec, folds, _ = candidate
         if values.get("finetune_epochs") != 0:
-            return [self._score_depth(values, FoldTree.list(self._fit_folds(spec, folds, whole), folds), None)]
-        grown = replace(spec, leaf_penalty=None)
-        trees = self._search_cart(grown, folds, whole) if spec.grow == "cart" else None
-        trees = trees or FoldTree.list(self._fit_folds(grown, folds, whole), folds)
+            return self._score_trees(candidate, self._fit_folds(spec, candidate))
+        if spec.grow == "cart":
+            trees = self._find_search(candidate).trees
+        else:
+            trees = FoldTree.list(self._fit_folds(replace(spec, leaf_penalty=None), candidate), folds)
         deepest = max(tree.cap_depth(spec.limits.max_depth) for tree in trees)
         if spec.leaf_penalty is not None:
             return list(self._score_linear_leaves(values, trees, spec, min(deepest, spec.limits.max_depth or 0)))
-        prior, strengths = self.parameters["leaf_prior"], CART_SHRINKAGES[whole.target.name]
+        prior, strengths = self.parameters["leaf_prior"], CART_SHRINKAGES[candidate.whole.target.name]
         shrunk = [[tree.predict_shrunk(prior, strength) for tree in trees] for strength in strengths]
         depths = [*(depth for depth in DEPTH_LADDER if depth < deepest), deepest]
         return [
@@ -178,37 +241,36 @@ class TreeEvaluator(Evaluator):
             for depth in depths
         ]
 
-    def _search_cart(self, spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[FoldTree]:
-        """Fit CART's thresholds to every fold; trees that differ in depth alone are truncations of one."""
-        limits, depth = replace(spec.limits, max_depth=None), spec.limits.max_depth
-        key = replace(spec, limits=limits, has_branch_models=False, growth=Plan(), finetuning=replace(Plan(), epochs=0))
-        if not whole.target.is_regression:
-            key = replace(key, grows_on_residuals=False)
-        for other, its_folds, trees in self.searched:
-            its_depth = other.limits.max_depth
-            is_deep_enough = its_depth is None or (depth is not None and depth <= its_depth)
-            if (
-                its_folds is folds
-                and is_deep_enough
-                and replace(other, limits=replace(other.limits, max_depth=None)) == key
-            ):
-                return trees
-        trees = FoldTree.list(self._fit_folds(spec, folds, whole), folds)
-        self.searched.append((replace(key, limits=spec.limits), folds, trees))
-        return trees
+    def _score_trees(self, candidate: CandidateTask, trees: Sequence[FlatTree]) -> list[Trial]:
+        """Score finetuned trees as they are."""
+        return [self._score_depth(candidate.values, FoldTree.list(trees, candidate.folds), None)]
 
-    def _fit_folds(self, spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[FlatTree]:
+    def _find_search(self, candidate: CandidateTask) -> CartSearch:
+        """Return the first search for CART's thresholds whose trees are those of a candidate, or a new one."""
+        grown, folds = replace(candidate.spec, leaf_penalty=None), candidate.folds
+        key = replace(grown, n_jobs=1, has_branch_models=False, growth=Plan(), finetuning=Plan(epochs=0))
+        if not candidate.whole.target.is_regression:
+            key = replace(key, grows_on_residuals=False)
+        for search in self.searches:
+            if search.serves(key, folds):
+                return search
+        search = CartSearch(key, folds, lambda: FoldTree.list(self._fit_folds(grown, candidate), folds))
+        self.searches.append(search)
+        return search
+
+    def _fit_folds(self, spec: Spec, candidate: CandidateTask) -> list[FlatTree]:
         """Fit one tree per fold.
 
         Folds that L-BFGS or CART train are one work list, as the trees of a forest are; linear leaves are fitted
         several folds at once. Either way the trees are those of single fits.
         """
+        folds = candidate.folds
         masks = [fold.training_mask for fold in folds if fold.training_mask is not None]
         if len(masks) > 1 and spec.is_whole_lbfgs and spec.leaf_penalty is None:
             bags = [Bag(mask, spec.seed) for mask in masks]
-            return [_as_flat(fitted.tree) for fitted in fit_forest(spec, whole, bags)]
+            return [_as_flat(fitted.tree) for fitted in fit_forest(spec, candidate.whole, bags)]
         is_lbfgs = LBFGS in (spec.growth.optimizer, spec.finetuning.optimizer)
-        n_workers = limit_trainings(min(len(folds), n_threads(self.n_jobs))) if is_lbfgs else 1
+        n_workers = limit_trainings(min(len(folds), n_threads(spec.n_jobs))) if is_lbfgs else 1
         spec = spec if n_workers == 1 else replace(spec, n_jobs=1)
         with workers(n_workers) as each_of:
             return list(each_of(lambda fold: _as_flat(fit_tree(spec, fold.problem).tree), folds))
@@ -222,7 +284,7 @@ class TreeEvaluator(Evaluator):
     ) -> Trial:
         """Score trees, truncated at a depth, about as the fit would leave them, with shrunk leaves."""
         if trees[0].tree.is_linear:
-            scored = [score_tree(one.tree, one.fold, self.n_jobs, self.scoring) for one in trees]
+            scored = [score_tree(one.tree, one.fold, 1, self.scoring) for one in trees]
             return self._make_trial(values, scored, trees, depth)
         predictors = predictors or [tree.predict_shrunk(self.parameters["leaf_prior"]) for tree in trees]
         scored = [
@@ -250,7 +312,8 @@ class TreeEvaluator(Evaluator):
                 place = penalties.index(trials[-1].values["leaf_l2"])
                 penalties = penalties[max(0, place - 1) : place + 2]
             own = values | {"max_depth": depth}
-            tried = self._try_penalties(own, trees, depth, penalties, of_branches=spec.has_branch_models)
+            how: dict[str, Any] = {"of_branches": spec.has_branch_models, "n_jobs": spec.n_jobs}
+            tried = self._try_penalties(own, trees, depth, penalties, **how)
             trials.append(select_penalty(tried))
             yield trials[-1]
             if not target.is_regression and is_past_best(trials):
@@ -264,6 +327,7 @@ class TreeEvaluator(Evaluator):
         penalties: Sequence[float],
         *,
         of_branches: bool,
+        n_jobs: int | None,
     ) -> list[Trial]:
         """Score linear leaves with every penalty on every fold."""
         descending = penalties[::-1]  # the models of large ones are nearest to the start
@@ -272,7 +336,7 @@ class TreeEvaluator(Evaluator):
             outputs = one.fit_models(one.cap_depth(depth), descending, of_branches=of_branches)
             return [score_outputs(each, one.fold, self.scoring) for each in outputs]
 
-        with workers(limit_trainings(min(len(trees), n_threads(self.n_jobs)))) as each_of:
+        with workers(limit_trainings(min(len(trees), n_threads(n_jobs)))) as each_of:
             by_fold = list(each_of(score_fold, trees))
         return [
             self._make_trial(values | {"leaf_l2": penalty}, rows, trees, depth)
@@ -292,8 +356,9 @@ class TreeEvaluator(Evaluator):
             values["shrinkage"] = 0.0 if is_linear else self._find_shrinkage(trees, depth)
         if is_linear and is_auto(self.parameters, "leaf_l2") and "leaf_l2" not in values:
             penalties = self._list_penalties(trees, max(tree.cap_depth(depth) for tree in trees))
-            is_of_branches = {**self.parameters, **values}["leaf_model"] == BRANCH_LINEAR
-            tried = self._try_penalties(values, trees, depth, penalties, of_branches=is_of_branches)
+            of_branches = {**self.parameters, **values}["leaf_model"] == BRANCH_LINEAR
+            how: dict[str, Any] = {"of_branches": of_branches, "n_jobs": self.n_jobs}
+            tried = self._try_penalties(values, trees, depth, penalties, **how)
             values["leaf_l2"] = float(select_penalty(tried).values["leaf_l2"])
         return values
 
@@ -329,6 +394,37 @@ class TreeEvaluator(Evaluator):
             for rows in [one.fold.held_out]
         ]
         return float(np.median(strengths))
+
+
+def is_cart_search(candidate: CandidateTask) -> bool:
+    """Return True if the trees are CART's, not finetuned."""
+    return candidate.spec.grow == "cart" and candidate.values.get("finetune_epochs") == 0
+
+
+def list_bags(candidate: CandidateTask) -> list[Bag]:
+    """Return the folds of a candidate as bags where L-BFGS trains whole trees on several of them, else none."""
+    spec, is_finetuned = candidate.spec, candidate.values.get("finetune_epochs") != 0
+    masks = [fold.training_mask for fold in candidate.folds if fold.training_mask is not None]
+    is_plain = is_finetuned and spec.is_whole_lbfgs and spec.leaf_penalty is None and len(masks) > 1
+    return [Bag(mask, spec.seed) for mask in masks] if is_plain else []
+
+
+def fit_bag(candidate: CandidateTask, bag: Bag) -> FlatTree:
+    """Train the tree of one fold."""
+    (fitted,) = fit_forest(candidate.spec, candidate.whole, [bag])
+    return _as_flat(fitted.tree)
+
+
+def run_task(task: Task) -> FlatTree | list[Trial]:
+    """Call a task."""
+    return task()
+
+
+def interleave(first: Sequence[Task], second: Sequence[Task]) -> list[Task]:
+    """Mix two lists evenly, each in its order."""
+    places = [(i + 0.5) / len(tasks) for tasks in (first, second) for i in range(len(tasks))]
+    tasks = [*first, *second]
+    return [tasks[i] for i in sorted(range(len(tasks)), key=lambda i: places[i])]
 
 
 def is_past_best(trials: Sequence[Trial]) -> bool:
@@ -474,8 +570,11 @@ class ForestEvaluator(Evaluator):
         self.fit_trees = fit_trees
         self.n_trees = parameters["n_estimators"]
 
-    def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold], whole: TrainingTask) -> list[Trial]:
+    def evaluate(self, candidates: Sequence[CandidateTask]) -> Iterator[list[Trial]]:
         """Train a few trees on every fold and score their mean."""
+        return ([self._evaluate(one.values, one.spec, one.folds)] for one in candidates)
+
+    def _evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> Trial:
         max_features = values.get("max_features", self.parameters["max_features"])
         n_trees = count_trial_trees(spec, folds[0])
         fitted = [self.fit_trees(spec, max_features, fold.problem, n_trees) for fold in folds]
@@ -497,7 +596,7 @@ class ForestEvaluator(Evaluator):
             scores = np.concatenate(
                 [self._score_classes(trees, fold) for trees, fold in zip(forests, folds, strict=True)]
             )
-        return [Trial(values, scores, row_weights, weights, leaves, predictions=predictions)]
+        return Trial(values, scores, row_weights, weights, leaves, predictions=predictions)
 
     def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> Doubles:
         probabilities = CrispForest(tuple(trees)).values(fold.held_out.X, self.n_jobs)

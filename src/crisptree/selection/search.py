@@ -32,6 +32,7 @@ from crisptree.selection.candidates import (
     IMAGE_ROUNDS,
     LARGE_TREE_ROUNDS,
     THRESHOLD_ROUNDS,
+    Batch,
     Round,
     Trial,
     find_best,
@@ -212,20 +213,11 @@ class CandidateSearch:
         """Return the selected values and all trials; nothing where there are too few rows."""
         if not self.folds:
             return {}, []
-        for values in chain.from_iterable(candidates(self) for candidates in self.rounds):
-            self.evaluate(self.complete(values))
-            if self.is_budget_spent:
+        for batch in chain.from_iterable(candidates(self) for candidates in self.rounds):
+            if not self.evaluate([self.complete(values) for values in batch]):
                 break
         selected = self.evaluator.select(self)
         return selected, [replace(trial, trees=(), predictions=None) for trial in self.trials]
-
-    @property
-    def is_budget_spent(self) -> bool:
-        """True if no further candidate is to be trained."""
-        seconds, limit = self.parameters["time_budget"], self.parameters["max_candidates"]
-        if limit is not None and self.n_candidates >= limit:
-            return True
-        return seconds is not None and monotonic() - self.started >= seconds
 
     def complete(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Restrict values to parameters that are to be selected, and add the depth."""
@@ -237,18 +229,40 @@ class CandidateSearch:
             return False
         return name in ALWAYS_FREE or is_auto(self.parameters, name)
 
-    def evaluate(self, values: dict[str, Any]) -> None:
-        """Train and score a candidate that was not scored before."""
-        if not any(trial.values == values for trial in self.trials):
-            self.n_candidates += 1
-            folds = self.rescale_folds(values)
-            spec = self.make_spec(values, folds[0].problem)
-            scale = values.get("scale", self.scale)
-            if scale not in self.tasks:
-                self.tasks[scale] = replace_scaling(self.problem, folds[0].problem.scaling)
-            whole = self.tasks[scale]  # which keeps its scaled rows
-            for trial in self.evaluator.evaluate(values, spec, folds, whole):
-                self.add(trial)
+    def evaluate(self, batch: Batch) -> bool:
+        """Train and score candidates that were not scored before; False if the budget ends before the last of them.
+
+        With a time budget they are trained one after the other.
+        """
+        scored = [trial.values for trial in self.trials]
+        fresh = [values for number, values in enumerate(batch) if values not in scored + batch[:number]]
+        limit = self.parameters["max_candidates"]
+        allowed = fresh if limit is None else fresh[: limit - self.n_candidates]
+        at_once = max(len(allowed), 1) if self.parameters["time_budget"] is None else 1
+        for first in range(0, len(allowed), at_once):
+            if self.n_candidates and self.is_time_over:
+                return False
+            candidates = [self.make_task(values) for values in allowed[first : first + at_once]]
+            for trials in self.evaluator.evaluate(candidates):
+                self.n_candidates += 1
+                for trial in trials:
+                    self.add(trial)
+        return len(allowed) == len(fresh)
+
+    def make_task(self, values: dict[str, Any]) -> CandidateTask:
+        """Return a candidate with its training options and the folds on its scale."""
+        folds = self.rescale_folds(values)
+        scale = values.get("scale", self.scale)
+        if scale not in self.tasks:
+            self.tasks[scale] = replace_scaling(self.problem, folds[0].problem.scaling)
+        # Which keeps its scaled rows.
+        return CandidateTask(values, self.make_spec(values, folds[0].problem), folds, self.tasks[scale])
+
+    @property
+    def is_time_over(self) -> bool:
+        """True if no further candidate is to be trained."""
+        seconds = self.parameters["time_budget"]
+        return seconds is not None and monotonic() - self.started >= seconds
 
     def add(self, trial: Trial) -> None:
         """Record a trial."""
@@ -405,6 +419,15 @@ class Fold:
     def rescale(self, scaling: Scaling) -> Fold:
         """Return the same rows on another scale."""
         return replace(self, problem=replace_scaling(self.problem, scaling))
+
+
+class CandidateTask(NamedTuple):
+    """Values of parameters, the training options that follow, and the folds; ``whole`` has the rows of all folds."""
+
+    values: dict[str, Any]
+    spec: Spec
+    folds: Sequence[Fold]
+    whole: TrainingTask
 
 
 def replace_scaling(problem: TrainingTask, scaling: Scaling) -> TrainingTask:
