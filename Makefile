@@ -112,6 +112,7 @@ test-browser: $(BROWSER)
 $(BROWSER): $(READY)
 	@command -v chromium > /dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } \
 	  || { echo "chromium is needed and could not be installed; install it and try again"; exit 1; }
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"  # which knows groups
 	$(BIN)/python -m pip install --quiet -c constraints.txt --group browser
 	@touch $(BROWSER)
 

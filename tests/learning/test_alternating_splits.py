@@ -70,3 +70,12 @@ def test_regression_lowers_the_squared_error(diagonal):
     assert structure.n_leaves == 4
     assert np.count_nonzero(weight, axis=1).max() <= 2
     assert max(error(grown), error(alternate_splits(model.tree_, search))) < 0.01 * error(model.tree_)
+
+
+def test_growth_that_ends_early_has_a_tree_for_every_size(diagonal):
+    X, _ = diagonal
+    y = (X[:, 0] > 0.2).astype(np.int64)
+    search = SplitSearch.of(RowSet(X, y, np.ones(len(y))), cart(CrispTreeClassifier, X, y).tree_.target, LIMITS, 1)
+    grown = grow_sums(search, [8, 4, 2])
+    assert {size: tree.structure.n_leaves for size, tree in grown.items()} == {8: 2, 4: 2, 2: 2}
+    assert grow_sums(search._replace(y=np.zeros_like(y)), [8, 2]) == {}

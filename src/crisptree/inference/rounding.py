@@ -27,11 +27,13 @@ MARGIN = 0.1
 """Share of the gap between two rows that a round threshold keeps from each of them."""
 
 
-def round_splits(tree: FlatTree, X: npt.NDArray[np.float32], weight: Doubles) -> FlatTree:
+def round_splits(
+    tree: FlatTree, X: npt.NDArray[np.float32], weight: Doubles, max_rerouted: float = MAX_REROUTED
+) -> FlatTree:
     """Round weights and thresholds of all splits in raw units, from the root down.  (n, n_features), (n,)
 
     Of a split one weight becomes 1, terms that hardly matter go, the others get the fewest significant digits, and the
-    threshold is the roundest number, by which at most ``MAX_REROUTED`` of its rows change sides. Two indicators that
+    threshold is the roundest number, by which at most ``max_rerouted`` of its rows change sides. Two indicators that
     add up to one on all rows, as those of a category of two levels, become one term. Leaf statistics are those of the
     splits before.
     """
@@ -45,7 +47,7 @@ def round_splits(tree: FlatTree, X: npt.NDArray[np.float32], weight: Doubles) ->
             x = np.asarray(X[np.ix_(rows, used)], dtype=np.float64)
             before = weights[split, used].astype(np.float64), float(biases[split])
             goes_right = tree.scores(X[rows], split) > 0
-            weights[split, used], biases[split] = round_split(x, *before, goes_right, weight[rows])
+            weights[split, used], biases[split] = round_split(x, *before, goes_right, weight[rows], max_rerouted)
         rounded = replace(tree, weight=weights, bias=biases)
         goes_right = rounded.scores(X[rows], split) > 0
         rows_of[int(structure.left_nodes[split])] = rows[~goes_right]
@@ -54,7 +56,12 @@ def round_splits(tree: FlatTree, X: npt.NDArray[np.float32], weight: Doubles) ->
 
 
 def round_split(
-    x: Doubles, weights: Doubles, bias: float, goes_right: Flags, row_weight: Doubles
+    x: Doubles,
+    weights: Doubles,
+    bias: float,
+    goes_right: Flags,
+    row_weight: Doubles,
+    max_rerouted: float = MAX_REROUTED,
 ) -> tuple[Doubles, float]:
     """Round a split of some features; return it as it is where no rounding keeps its rows.  (n, p), (p,), (n,), (n,)
 
@@ -74,7 +81,7 @@ def round_split(
             found = []
             for terms in combinations(used.tolist(), size):
                 for rounded in _round_ratios(merged[list(terms)], digits):
-                    threshold = find_round_threshold(x[:, terms] @ rounded, goes_right, row_weight)
+                    threshold = find_round_threshold(x[:, terms] @ rounded, goes_right, row_weight, max_rerouted)
                     if threshold is not None:
                         found.append((_count_characters([*rounded, threshold]), terms, rounded, threshold))
             if found:
@@ -109,7 +116,9 @@ def _merge_complements(x: Doubles, weights: Doubles) -> tuple[Doubles, float]:
     return merged, offset
 
 
-def find_round_threshold(scores: Doubles, goes_right: Flags, row_weight: Doubles) -> float | None:
+def find_round_threshold(
+    scores: Doubles, goes_right: Flags, row_weight: Doubles, max_rerouted: float = MAX_REROUTED
+) -> float | None:
     """Find the roundest threshold that keeps nearly all rows on their side; None where there is none.  (n,), (n,), (n,)
 
     Examples
@@ -124,7 +133,7 @@ def find_round_threshold(scores: Doubles, goes_right: Flags, row_weight: Doubles
         return None
     total = weight.sum()
     rerouted = np.cumsum(weight * right)[cuts - 1] + (weight * ~right).sum() - np.cumsum(weight * ~right)[cuts - 1]
-    allowed = max(MAX_REROUTED * total, 1e-9 * total)
+    allowed = max(max_rerouted, 1e-9) * total
     best = int(rerouted.argmin())
     if rerouted[best] > allowed:
         return None

@@ -225,7 +225,8 @@ def _describe_residuals(view: ModelView, node: int) -> str:
     assert isinstance(view.tree, FlatTree)
     assert view.tree.linear_variance is not None
     unit = view.tree.statistics.y_unit
-    spreads = np.sqrt(view.tree.linear_variance[node]) * (1.0 if unit is None else unit)
+    scaled = np.sqrt(view.tree.linear_variance[node])
+    spreads = np.where(scaled > 1e-9, scaled, 0.0) * (1.0 if unit is None else unit)
     return f"± {', '.join(format_number(float(spread), 2) for spread in spreads)}"
 
 

@@ -207,8 +207,7 @@ def alternate_splits(tree: FlatTree, search: SplitSearch) -> FlatTree:
 def grow_sums(search: SplitSearch, sizes: Sequence[int]) -> dict[int, GrownSplits]:
     """Grow a tree best first, each split optimised with its two leaves; then all splits of every size in turn.
 
-    Returns the trees by their number of leaves: those of ``sizes`` that growth has reached, and the largest tree
-    where it ends earlier.
+    Returns a tree for each of ``sizes``, with fewer leaves where growth ends earlier; none where there is no split.
     """
     grown: list[Stump] = []
     places: list[tuple[int, bool]] = []  # the parent of every split, and its side
@@ -223,8 +222,9 @@ def grow_sums(search: SplitSearch, sizes: Sequence[int]) -> dict[int, GrownSplit
         places.append(place)
         for side, rows in ((False, stump.left), (True, stump.right)):
             waiting.append((search.find_stump(rows), (len(grown) - 1, side)))
-    reached = {min(size, len(grown) + 1) for size in sizes} - {1}
-    return {size: _sweep_grown(grown[: size - 1], places[: size - 1], search) for size in sorted(reached, reverse=True)}
+    n_splits = {size: min(size - 1, len(grown)) for size in sizes}
+    trees = {n: _sweep_grown(grown[:n], places[:n], search) for n in set(n_splits.values()) if n}
+    return {size: trees[n] for size, n in n_splits.items() if n}
 
 
 def _sweep_grown(grown: Sequence[Stump], places: Sequence[tuple[int, bool]], search: SplitSearch) -> GrownSplits:

@@ -11,6 +11,7 @@ import numpy as np
 from crisptree.inference import CrispTree, FlatTree, round_splits, route_rows
 from crisptree.inference.finalization import empty_statistics
 from crisptree.inference.flat_tree import SPARSE_LINEAR
+from crisptree.inference.rounding import MAX_REROUTED
 from crisptree.learning.alternating_splits import GrownSplits, SplitSearch, alternate_splits, grow_sums
 from crisptree.learning.fitting import add_leaf_statistics, fit_tree
 from crisptree.learning.options import Spec
@@ -25,6 +26,10 @@ MIN_PROBABILITY = 1e-3
 
 CART_PARAMETERS: dict[str, Any] = CART_SPLITS | {"grow": "cart", "finetune_epochs": 0, "max_depth": None}
 MIN_SAMPLES_OF_CART = 5
+
+SHARES_REROUTED, MAX_LOSS_BY_ROUNDING = (MAX_REROUTED, MAX_REROUTED / 8, 0.0), 0.002
+"""Shares of the rows of a split that rounding may send to the other side, tried in turn, and what it may cost on the
+training rows: accuracy less a share of the log loss, or R²."""
 
 SIZE_DIVISORS = (1, 2, 4)
 """Candidates have the most leaves that are allowed, half and a quarter of them."""
@@ -50,9 +55,10 @@ def improve_readable(
         assert isinstance(trained, FlatTree)
         for name, candidate in list_candidates(trained, parameters, fold.problem, make_spec).items():
             merits.setdefault(name, []).append(_score(candidate, fold.held_out))
-    merits = {name: values for name, values in merits.items() if len(values) == len(folds)}
+    candidates = list_candidates(tree, parameters, task, make_spec)
+    merits = {name: values for name, values in merits.items() if len(values) == len(folds) and name in candidates}
     best = max(merits, key=lambda name: np.mean(merits[name]))  # the first of equals: the trained tree
-    return list_candidates(tree, parameters, task, make_spec).get(best, tree)
+    return candidates[best]
 
 
 def _is_searchable(parameters: Mapping[str, Any], task: TrainingTask) -> bool:
@@ -114,14 +120,23 @@ def _replace_splits(tree: FlatTree, grown: GrownSplits, task: TrainingTask) -> F
 
 
 def count_rounded(tree: FlatTree, parameters: Mapping[str, Any], spec: Spec, task: TrainingTask) -> FlatTree:
-    """Round the splits of a tree, and give it the leaf statistics and leaf models of the rows that reach them then."""
-    assert isinstance(task.training.X, np.ndarray)
-    rounded = round_splits(tree, task.training.X, task.training.weight)
-    counted = add_leaf_statistics(rounded, spec, task)[0]
-    assert isinstance(counted, FlatTree)
-    if not tree.is_linear:
-        return counted
-    return with_sparse_models(counted, task.training, parameters["max_features_per_split"] or tree.n_features)
+    """Round the splits of a tree, and give it the leaf statistics and leaf models of the rows that reach them then.
+
+    Fewer rows may change sides where those that do cost more than ``MAX_LOSS_BY_ROUNDING``.
+    """
+    rows, max_terms = task.training, parameters["max_features_per_split"] or tree.n_features
+    assert isinstance(rows.X, np.ndarray)
+    least = _score(tree, rows) - MAX_LOSS_BY_ROUNDING
+    counted = tree
+    for max_rerouted in SHARES_REROUTED:
+        rounded = add_leaf_statistics(round_splits(tree, rows.X, rows.weight, max_rerouted), spec, task)[0]
+        assert isinstance(rounded, FlatTree)
+        counted = rounded
+        if tree.is_linear:
+            counted = with_sparse_models(counted, rows, max_terms)
+        if _score(counted, rows) >= least:
+            break
+    return counted
 
 
 def round_leaves(tree: CrispTree, task: TrainingTask) -> CrispTree:
