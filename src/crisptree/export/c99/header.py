@@ -145,7 +145,7 @@ def _integer_header(model: Portable, quantized: QuantizedTrees, name: str) -> He
     )
     is_sparse, terms = quantized.is_sparse, quantized.terms
     weights = terms.value if is_sparse else quantized.weight
-    one = f"/* What stands for the probability 1. */\n#define {name.upper()}_ONE {PRECISIONS[precision].table}\n"
+    one = f"/* The integer that means probability 1. */\n#define {name.upper()}_ONE {PRECISIONS[precision].table}\n"
     declarations, further, functions = _input_code(model, inputs, name)
     return Header(
         name,
@@ -286,23 +286,23 @@ def _declarations(model: Portable, words: dict[str, str]) -> str:
     name, row, table = words["name"], words["row_type"], words["table_type"]
     is_single = len(model.trees) == 1
     lines = [
-        f"/* The number of the leaf that a row reaches{'' if is_single else ' in a tree'}. */",
+        f"/* Index of the leaf that a row reaches{'' if is_single else ' in a tree'}. */",
         f"int32_t {name}_leaf(const {row} *row{'' if is_single else ', int32_t tree'});",
         "",
     ]
     if model.classes:
         lines += [
-            f"/* The number of its class; {name}_classes has the name of every class. */",
+            f"/* Index of the predicted class; {name}_classes has the names. */",
             f"int32_t {name}_predict(const {row} *row);",
             f"extern const char *const {name}_classes[{name.upper()}_N_OUTPUTS];",
             "",
-            "/* The probabilities of all classes. */",
+            "/* Probabilities of all classes. */",
             f"void {name}_predict_proba(const {row} *row, {table} *probabilities);",
         ]
     elif model.n_outputs > 1:
-        lines += ["/* What the model says of a row. */", f"void {name}_predict(const {row} *row, double *values);"]
+        lines += ["/* Prediction for a row. */", f"void {name}_predict(const {row} *row, double *values);"]
     else:
-        lines += ["/* What the model says of a row. */", f"double {name}_predict(const {row} *row);"]
+        lines += ["/* Prediction for a row. */", f"double {name}_predict(const {row} *row);"]
     return "\n".join([*lines, ""])
 
 
@@ -319,9 +319,9 @@ def _assemble(model: Portable, header: Header) -> str:
         f"{sum(array.n_bytes for array in header.arrays):,} bytes of tables.",
         *header.notes,
         "",
-        "Include it wherever it is needed; in one file, and in no other, say before that",
+        "Include it where it is needed; in exactly one file, write before the include:",
         f"    #define {upper}_IMPLEMENTATION",
-        "It needs no library, asks for no memory, and is C++ as well.",
+        "It needs no library, allocates no memory, and compiles as C++ too.",
         f"Options: {header.options}.",
         *_feature_lines(model),
     ]
