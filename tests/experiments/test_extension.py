@@ -9,6 +9,7 @@ from experiments import extension
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(extension, "SETS", {"digits": (2, {"patches": (4, 4), "features": 16, "everything": None})})
+    monkeypatch.setattr(extension, "TITLES", {"digits": "Digits"})
     monkeypatch.setattr(extension, "DATA", {extension.FORESTS: ("digits",), extension.STEEPNESS: ("digits",)})
     few = {"epochs": 2, "finetune_epochs": 2, "max_depth": 3, "min_updates": 60}
     monkeypatch.setattr(extension, "FOREST", extension.FOREST | few)
@@ -34,12 +35,13 @@ def test_every_row_is_recorded_once_and_stands_on_the_page(small, monkeypatch, c
     assert (seen["patches"], seen["features"], seen["everything"]) == ([4, 4], 16, None)
     assert all(0.3 < value <= 1 for record in records for value in record["metrics"].values())
     page = folder.with_suffix(".md").read_text(encoding="utf-8")
-    assert "| digits | 2 | 4 × 4 pixels, a patch at a random place | 1 |" in page
-    assert "the best of 2" in page
+    assert "| Digits | 2 | 4 × 4 pixels, a patch at a random place | 1 |" in page
+    assert "a forest whose splits see patches reaches" in page
+    assert "the best of 2 schedules by" in page
     assert "0 records to make" in run(monkeypatch, capsys, folder, "--seeds", "0", "--dry-run")
 
 
 def test_a_page_without_records_says_so(small, tmp_path):
     page = extension.page(tmp_path / "extension")
     assert "No comparison has all of its records yet" in page
-    assert "were not at hand: digits" in page
+    assert "were not at hand: Digits" in page
