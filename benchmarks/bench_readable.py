@@ -17,6 +17,7 @@ import json
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,7 +147,7 @@ def print_summary(results: list[Scores]) -> None:
         print(f"mean, {task}: " + ", ".join(f"{model} {value:.4f}" for model, value in mean.items()))
 
 
-def write_page(results: list[Scores], page: Path = PAGE) -> None:
+def write_page(results: list[Scores], remark: str | None = None, page: Path = PAGE) -> None:
     """Write the page of results from all records."""
     tables = average_seeds(results)
     seeds = sorted({scores.seed for scores in results})
@@ -205,6 +206,7 @@ def write_page(results: list[Scores], page: Path = PAGE) -> None:
         "CART selects `max_leaf_nodes`, `min_samples_leaf` and `ccp_alpha` by 5-fold cross-validation.",
         "Leaves of classes are constant; those of regressions may be sums of at most three columns, which",
         "CART's are not.",
+        *(["", *wrap(remark, 100)] if remark else []),
     ]
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -222,10 +224,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--records", type=Path, default=RECORDS)
     parser.add_argument("--page", action="store_true", help="only write docs/results/readable-trees.md, from records")
+    parser.add_argument("--remark", help="a last paragraph of the page: the version that was measured, say")
     options = parser.parse_args()
     results = read_records(options.records)
     if options.page:
-        write_page(results)
+        write_page(results, options.remark)
         return
     tables = sorted(read_tables(options.data or find_source(), options.tables), key=lambda table: -table.X.size)
     known = {(scores.table, scores.seed) for scores in results}

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
 import crisptree
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
+from crisptree.inspection.model_view import is_trained_softly
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +84,10 @@ def test_rows_that_cannot_be_rounded_are_refused():
         CrispTreeClassifier(image_shape=(2, 2)).set_params(training__round_splits=True).fit(X, y)
     with pytest.raises(ValueError, match="`round_splits` must be False for sparse rows"):
         CrispTreeClassifier.readable().fit(sparse.csr_matrix(X), y)
+
+
+def test_rounded_splits_are_no_probabilistic_tree_any_more():
+    X, y = load_iris(return_X_y=True)
+    plain = CrispTreeClassifier(max_depth=2, split="oblique", l1=0.0, input_noise=0.0, random_state=0)
+    assert is_trained_softly(plain.fit(X, y))
+    assert not is_trained_softly(CrispTreeClassifier.readable(random_state=0).fit(X, y))

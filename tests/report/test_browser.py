@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crisptree import explain
+from crisptree import CrispTreeClassifier, explain, export
 from crisptree.datasets import load_digits
 from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inference.finalization import finalize
@@ -407,6 +407,20 @@ def test_a_table_is_shown_in_its_own_columns_units_and_ids(size, visit, churn_pa
         assert tab.locator("#quality tbody tr").count() == 3
         assert tab.locator("#quality path.curve").count() == 4  # of three classes, and calibration
         assert tab.locator("#pruning tbody tr").count() == len(model.cost_complexity_pruning_path().n_leaves)
+
+
+def test_splits_on_one_column_read_as_sentences_do(visit, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"plan": rng.choice(["basic", "plus", "pro"], 400), "income": rng.integers(10_000, 90_000, 400)})
+    y = np.where(X["plan"] == "pro", "a", np.where(X["income"] > 35_160, "b", "c"))
+    model = CrispTreeClassifier.readable(max_features_per_split=1, random_state=0).fit(X, y)
+    page = write(model, tmp_path / "report.html", X, y)
+    with visit(page) as tab:
+        lines = tab.locator("#tree .node.split text").all_text_contents()
+    assert lines[lines.index("plan") + 1] in ("is pro", "is not pro", "in {basic, plus}")
+    bound = lines[lines.index("income") + 1]
+    assert f"income {bound}?" in export.text(model)
+    assert len(bound) >= len("> 35000")  # all digits, not three
 
 
 def test_all_leaves_are_open_where_they_fit(visit, churn_page):

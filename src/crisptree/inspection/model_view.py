@@ -486,11 +486,11 @@ def unwrap_model(model: Any) -> tuple[tuple[Any, ...], Any]:
 
 
 def is_trained_softly(estimator: Any) -> bool:
-    """Return False for thresholds that a search found and that were never trained as a probabilistic tree."""
+    """Return False for splits that a search found or that were rounded, and that are no longer a probabilistic tree."""
     given = estimator.flat_parameters()
     values = given | getattr(estimator, "best_params_", {})
     is_search = values["split"] == "axis" and (given["split"] == "auto" or values["grow"] == "cart")
-    return bool(values["finetune_epochs"]) or not is_search
+    return not values.get("round_splits") and (bool(values["finetune_epochs"]) or not is_search)
 
 
 def strip_encoder(estimator: Any) -> Any:

@@ -151,6 +151,11 @@ function short(value) {
   return text.replace("-", "−");
 }
 
+// A number of the model: all digits of a round one.
+function rounded(value) {
+  return Math.fround(Number(value.toPrecision(6))) === Math.fround(value) ? exact(value) : short(value);
+}
+
 // A value of the table, with more digits than what was computed from it.
 function exact(value) {
   const size = Math.abs(value);

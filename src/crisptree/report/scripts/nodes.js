@@ -51,9 +51,28 @@ function splitFace(split) {
   return termsFace(split);
 }
 
+// Text about one column, such as "plan in {basic, pro}": its name, and what holds for rows that go right.
+const RULE_OF_ONE_COLUMN = /^([^×]*) ((?:is|in|=|≤|<|≥|>|between) [^×]*)$/;
+
+function ruleFace(name, condition) {
+  const group = shape("g", {});
+  [name, condition].forEach((text, line) =>
+    group.append(
+      shape(
+        "text",
+        { x: 0, y: line * 22 - 4, "text-anchor": "middle", class: line ? "term threshold" : "term" },
+        cutToWidth(text, NODE.width - 8, TERM),
+      ),
+    ),
+  );
+  return group;
+}
+
 // A tabular split as the rule by which rows go right: its largest terms over bars of their influence, its threshold.
 function termsFace(split) {
   const { features, values, raw, thresholds, nonzero } = DATA.weights;
+  const rule = nonzero.at(split) && DATA.rules ? RULE_OF_ONE_COLUMN.exec(DATA.rules[split]) : null;
+  if (rule) return ruleFace(rule[1], rule[2]);
   const [listed, effects, weights] = [features, values, raw].map((table) => table.row(split));
   const all = nonzero.at(split),
     alone = all === 1,
@@ -68,7 +87,7 @@ function termsFace(split) {
     const length = ((NODE.width / 2 - 4) * Math.abs(effects[term])) / reach;
     const right = effects[term] > 0;
     const factor = alone ? "" : `${term || weights[term] < 0 ? (weights[term] < 0 ? "− " : "+ ") : ""}`;
-    const times = alone ? "" : `${short(Math.abs(weights[term]))} × `;
+    const times = alone ? "" : `${rounded(Math.abs(weights[term]))} × `;
     if (!alone)
       group.append(
         shape("rect", {
@@ -90,7 +109,7 @@ function termsFace(split) {
   }
   const sign = alone && weights[0] < 0 ? "<" : ">";
   const more = all > shown ? `+ ${count(all - shown)} more ` : "";
-  const comparison = all ? `${more}${sign} ${short(thresholds.at(split))}` : "no weights: all go one way";
+  const comparison = all ? `${more}${sign} ${rounded(thresholds.at(split))}` : "no weights: all go one way";
   group.append(
     shape(
       "text",
