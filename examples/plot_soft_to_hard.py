@@ -9,11 +9,13 @@ until the tree is deterministic: one path per point.
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, TrainingOptions
 from crisptree.plots import plot_regions, plot_training
 
 X, y = make_moons(600, noise=0.2, random_state=0)
-model = CrispTreeClassifier(max_depth=3, l2=1e-3, random_state=0).fit(X[:400], y[:400], eval_set=(X[400:], y[400:]))
+training = TrainingOptions(optimizer="adam")  # mini-batches, as in the paper
+model = CrispTreeClassifier(max_depth=3, l2=1e-3, training=training, random_state=0)
+model.fit(X[:400], y[:400], eval_set=(X[400:], y[400:]))
 
 # %%
 # One tree, drawn with five values of γ; the last panel is the deterministic tree with its splits.
