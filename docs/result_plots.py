@@ -52,6 +52,7 @@ CHARTS = {
         log=True,
         unit=1,
     ),
+    "readable-trees": Chart("accuracy in %, or R² × 100", ("default", "readable", "CART, 8 leaves")),
     "recipe": Chart("validation accuracy in %", ("MNIST", "Fashion-MNIST", "Connect-4"), panels=True),
     "scale": Chart("processor time, 1 process over 2", ("1/2",), labels=(0, 1, 2), unit=1),
     "sparse": Chart("MB", ("rows in MB", "peak of the fit in MB"), log=True),
