@@ -161,7 +161,7 @@ def test_every_part_has_a_rule():
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_go_one_way(path):
+def test_imports_point_downwards(path):
     part, name = part_of(path), path.relative_to(ROOT).as_posix()
     allowed = ALLOWED.get(part)
     if allowed is not None:
@@ -198,13 +198,13 @@ def test_importing_the_package_and_its_names_does_not_import_torch():
     assert result.stdout.strip() == "False"
 
 
-def test_the_command_line_waits_for_no_large_library_before_it_knows_what_to_do():
+def test_the_command_line_waits_for_no_large_library_before_it_parses_its_arguments():
     code = "import crisptree.cli.app, sys; print([n for n in ('torch', 'sklearn', 'matplotlib') if n in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones():
+def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(AttributeError, match="it offers CrispTreeClassifier"):
         _ = crisptree.CrispForest
     assert "load" in dir(crisptree)

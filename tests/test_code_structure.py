@@ -217,3 +217,23 @@ def test_documented_functions_are_called(name, tmp_path):
         if qualified.isupper() or ("orest" in qualified) > ("orest" in name) or "against" in qualified:
             continue  # a table, or what forests do
         assert any(one == qualified or one.startswith(f"{qualified}.") for one in called[module]), qualified
+
+
+RECIPES = ("A target", "A row source", "A candidate", "An export", "A parameter", "A split", "An engine")
+TRIED = RECIPES[:5]
+"""Recipes that name the test that follows them."""
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no documentation")
+@pytest.mark.parametrize("what", RECIPES)
+def test_recipes_are_short_and_name_what_exists(what):
+    root = ROOT.parents[1]
+    text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    recipe = re.search(rf"\*\*{what}\b.*?(?=\n\n)", text, re.DOTALL)[0]
+    assert len(recipe.splitlines()) <= 5
+    for names, path in re.findall(r"((?:`\w+`(?:,? (?:or|and) )?)+)\sof\s`([\w/.]+\.py)`", recipe):
+        for name in re.findall(r"`(\w+)`", names):
+            assert re.search(rf"^(?:class |def )?{name}\b", MODULES[path], re.MULTILINE), (name, path)
+    tests = [path for path in re.findall(r"`(tests/[\w/.]+)`", recipe) if not (root / path).exists()]
+    assert tests == []
+    assert ("`tests/" in recipe) >= (what in TRIED)

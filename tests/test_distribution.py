@@ -182,7 +182,7 @@ def test_a_wheel_from_the_source_distribution_works_in_a_clean_environment(tmp_p
 RUN = {"check": True, "capture_output": True, "text": True}
 
 
-def test_the_lock_has_all_that_is_asked_for_in_the_versions_of_the_constraints():
+def test_the_lock_has_all_requirements_in_the_versions_of_the_constraints():
     locked = locking.locked()
     for requirement in locking.requirements():
         assert locking.normalised(re.match(r"[\w.-]+", requirement)[0]) in locked, requirement

@@ -85,7 +85,7 @@ def test_every_file_of_the_repository_that_a_page_names_is_there(page):
                 assert exists(name), f"{page.relative_to(ROOT)} names {name}, which is not there"
 
 
-def test_files_of_the_repository_are_told_from_other_words():
+def test_files_of_the_repository_are_distinguished_from_other_words():
     assert FILE.findall("python benchmarks/bench_fit.py --seeds 3") == ["benchmarks/bench_fit.py"]
     assert exists("docs/guide/reproducing.md")
     assert exists("benchmarks/bench_*.py")
@@ -192,7 +192,7 @@ def test_the_api_pages_list_every_public_name(module):
     assert public <= names_on_api_pages()
 
 
-def test_the_ways_through_the_code_exist_and_are_short():
+def test_the_documented_paths_exist_and_are_short():
     page = (ROOT / "docs" / "architecture.md").read_text()
     ways = re.split(r"^\*\*`", page.split("## The ways through it")[1].split("## Fast code")[0], flags=re.M)[1:]
     assert len(ways) == 8

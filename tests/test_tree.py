@@ -15,7 +15,7 @@ def test_splitting_a_leaf_breaks_the_symmetry_of_its_children():
     tree = random_tree(FIGURE_1, 3, 2)
     stump = tree.splits.select([0])
     tables = torch.tensor([[[0.9, 0.1], [0.2, 0.8]]], dtype=torch.float64)
-    grown = tree.grown([1], stump, tables)
+    grown = tree.split_leaves([1], stump, tables)
     assert torch.equal(grown.leaves[[1, 5]], tables[0])
     assert torch.equal(grown.leaves[[0, 2, 3, 4]], tree.leaves[[0, 2, 3, 4]])
     assert tree.structure.n_leaves == 5
@@ -24,7 +24,7 @@ def test_splitting_a_leaf_breaks_the_symmetry_of_its_children():
 def test_growth_changes_only_the_rows_of_the_leaf_that_was_split():
     tree = random_tree(FIGURE_1, 3, 2)
     x = torch.randn(200, 3, generator=generator(), dtype=torch.float64)
-    grown = tree.grown([2], tree.splits.select([3]), torch.full((1, 2, 2), 0.5, dtype=torch.float64))
+    grown = tree.split_leaves([2], tree.splits.select([3]), torch.full((1, 2, 2), 0.5, dtype=torch.float64))
     before, after = tree.route(x), grown.route(x)
     assert torch.equal(before[before != 2], after[before != 2])
     assert set(after[before == 2].tolist()) <= {2, 5}
@@ -83,7 +83,7 @@ def test_candidates_must_be_chosen_before_a_tree_is_crisp():
         def __call__(self, x): ...
         def at(self, x, split): ...
         def weights(self): ...
-        def replaced(self, parameters): ...
+        def replace_parameters(self, parameters): ...
 
     with pytest.raises(TypeError, match="cannot be made deterministic"):
         Tree(FIGURE_1, Unknown(), torch.ones(5, 2) / 2).crisp(SCALING, 1.0)

@@ -221,7 +221,7 @@ def train_stumps(start: ObliqueSplits, context: SearchContext, groups: Groups, n
         steps.begin(losses(counts.reshape(-1, samples.target.n_values)), plan.settings_at(epoch).learning_rate)
         for rows, group in groups.epoch(plan, context.generator):
             steps.take(rows, group)
-    return splits.detached()
+    return splits.detach()
 
 
 class StumpRoutes:

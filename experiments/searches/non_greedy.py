@@ -46,7 +46,7 @@ def train_non_greedy(
     for epoch in range(plan.epochs):
         steps.begin(losses(counts), plan.settings_at(epoch).learning_rate)
         taken = [steps.take(rows, group) for rows, group in groups.epoch(plan, generator)]
-        tree = Tree(start.structure, splits.detached(), start.leaves)
+        tree = Tree(start.structure, splits.detach(), start.leaves)
         counts = samples.hard_counts(tree)
         even = torch.full_like(counts, 1 / counts.shape[1])
         tree = replace(tree, leaves=samples.target.update(counts, even, plan.leaf_prior))

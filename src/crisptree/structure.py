@@ -2,7 +2,7 @@
 
 Splits are numbered from 0 (the root), leaves from 0 on their own. A child that is >= 0 is a split, a child
 that is negative is the leaf ``~child``. Every split comes after its parent, so one pass over the numbers
-goes down the tree and one pass backwards goes up; a cycle cannot be written down at all.
+goes down the tree and one pass backwards goes up; cycles cannot be represented.
 
 Where splits and leaves must share one numbering (columns of ``decision_path``, rows of the class counts) the
 splits come first: node i is split i for i < n_splits and leaf i - n_splits otherwise.
@@ -210,7 +210,7 @@ class TreeStructure:
         return int(self.leaf_depths.max())
 
     @cached_property
-    def ways(self) -> npt.NDArray[np.int64]:
+    def nodes_by_depth(self) -> npt.NDArray[np.int64]:
         """The node of every depth on the path to every leaf; the leaf itself beyond its depth.  (depth + 1, n_leaves)
 
         Row d has the ends of the tree truncated at depth d.

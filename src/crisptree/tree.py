@@ -79,7 +79,7 @@ class Tree:
             rows = rows[node[rows] >= 0]
         return ~node
 
-    def grown(self, leaves: Sequence[int], stumps: AbstractSplits, tables: Tensor) -> Tree:
+    def split_leaves(self, leaves: Sequence[int], stumps: AbstractSplits, tables: Tensor) -> Tree:
         """Return the tree with a trained stump in place of each of the leaves.
 
         Parameters
@@ -93,7 +93,7 @@ class Tree:
         """
         kept = self.leaves.clone()
         kept[torch.as_tensor(list(leaves), device=kept.device)] = tables[:, 0]
-        splits = AbstractSplits.concatenated([self.splits, stumps])
+        splits = AbstractSplits.concatenate([self.splits, stumps])
         return replace(
             self,
             structure=self.structure.split_leaves(leaves),
@@ -101,7 +101,7 @@ class Tree:
             leaves=torch.cat([kept, tables[:, 1]]),
         )
 
-    def reduced(self, structure: TreeStructure, nodes: npt.NDArray[np.int64]) -> Tree:
+    def select_nodes(self, structure: TreeStructure, nodes: npt.NDArray[np.int64]) -> Tree:
         """Return the tree of the splits and leaves ``nodes``, in their new order; see ``TreeStructure.splice``."""
         splits, leaves = nodes[: structure.n_splits], nodes[structure.n_splits :] - self.structure.n_splits
         kept = self.leaves[torch.as_tensor(leaves, device=self.leaves.device)]
@@ -118,7 +118,7 @@ class Tree:
         parameters = {name: value.detach() for name, value in self.splits.parameters.items()}
         for name in ("weight", "bias"):
             parameters[name] = parameters[name] * factor.reshape(-1, *[1] * (parameters[name].dim() - 1))
-        return replace(self, splits=self.splits.replaced(parameters))
+        return replace(self, splits=self.splits.replace_parameters(parameters))
 
     def hard_tables(self, counts: Tensor) -> Tensor:
         """Compute the leaf tables of the deterministic tree from leaf statistics.  (n_leaves, n_values)"""

@@ -49,7 +49,7 @@ def test_evaluation_prints_hard_and_soft_scores_classes_and_error_attribution(sh
         assert words in result.text
 
 
-def test_a_class_that_training_did_not_know_counts_as_an_error(shop, tmp_path):
+def test_a_class_unseen_in_training_counts_as_an_error(shop, tmp_path):
     rows = text(tmp_path / "t.csv", "age,income,color,member,buys", "30,2e4,rot,true,yes", "30,2e4,rot,true,never")
     result = done("evaluate", shop.model, rows, "--json")
     said = json.loads(result.stdout)
@@ -58,7 +58,7 @@ def test_a_class_that_training_did_not_know_counts_as_an_error(shop, tmp_path):
     assert "1 row of a class that the model does not know ('never'), counted as errors." in result.stderr
 
 
-def test_the_report_and_the_confusion_leave_out_rows_of_unknown_classes_and_say_so(shop, tmp_path):
+def test_the_report_and_the_confusion_leave_out_rows_of_unknown_classes_and_report_it(shop, tmp_path):
     rows = text(tmp_path / "t.csv", "age,income,color,member,buys", "30,2e4,rot,true,yes", "30,2e4,rot,true,never")
     for command in (("report", shop.model, rows), ("plot", shop.model, "--kind", "confusion", "--data", rows)):
         ending = ".html" if command[0] == "report" else ".svg"
@@ -97,7 +97,7 @@ def test_evaluation_scores_probabilities(tmp_path):
     assert (model.shrinkage_, model.ccp_alpha) == (20.0, 0.001)
 
 
-def test_an_infinite_log_loss_is_said_in_words_and_is_null_in_json(tmp_path):
+def test_an_infinite_log_loss_is_written_out_and_is_null_in_json(tmp_path):
     rows = text(tmp_path / "t.csv", "a,y", *(f"{row},{'no' if row < 20 else 'yes'}" for row in range(40)))
     done("fit", rows, "-t", "y", "--depth", "1", "--shrinkage", "0", "-o", tmp_path / "m.crisp")
     other = text(tmp_path / "u.csv", "a,y", "1,no", "2,yes")

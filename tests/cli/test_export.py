@@ -15,7 +15,7 @@ def axis_model(shop):
     return path
 
 
-def test_an_export_is_compared_with_its_model_and_says_the_number(shop, axis_model, tmp_path):
+def test_an_export_is_compared_with_its_model_and_reports_the_number(shop, axis_model, tmp_path):
     result = done("export", axis_model, "--to", "sklearn", "-o", tmp_path / "m.joblib", "--check", shop.csv)
     assert "160 of 160 rows reach the same leaf, 160 get the same class" in result.text
     assert joblib.load(tmp_path / "m.joblib").estimators_[0].get_depth() == 2

@@ -239,7 +239,7 @@ def test_warnings_of_the_library_become_notes(tmp_path, monkeypatch):
         (["a,y", "1,x", "2,y"], ["-t", "y", "--holdout", "0.1"], "must hold out at least one row"),
     ],
 )
-def test_what_is_wrong_with_the_data_is_said_and_the_code_is_1(tmp_path, lines, options, said):
+def test_what_is_wrong_with_the_data_is_reported_and_the_code_is_1(tmp_path, lines, options, said):
     answer = run("fit", text(tmp_path / "t.csv", *lines), *options, "-o", tmp_path / "m.crisp")
     assert answer.exit_code == 1
     assert said in answer.stderr
@@ -262,7 +262,7 @@ def test_what_is_wrong_with_the_data_is_said_and_the_code_is_1(tmp_path, lines, 
         (["-t", "y", "--delimiter", "::"], "--delimiter must be one character"),
     ],
 )
-def test_wrong_use_is_said_and_the_code_is_2(tmp_path, options, said):
+def test_wrong_use_is_reported_and_the_code_is_2(tmp_path, options, said):
     answer = run("fit", small(tmp_path / "t.csv"), *options, "-o", tmp_path / "m.crisp")
     assert answer.exit_code == 2
     assert said in " ".join(answer.stderr.replace("│", " ").split())
@@ -314,7 +314,7 @@ def test_a_column_of_a_matrix_without_any_value_keeps_its_place(tmp_path):
     assert np.array_equal(np.load(tmp_path / "out.npz")["prediction"], expected)
 
 
-def test_what_is_wrong_in_a_matrix_is_said_without_options_that_do_not_go_with_it(tmp_path):
+def test_what_is_wrong_in_a_matrix_is_reported_without_options_that_do_not_go_with_it(tmp_path):
     X = np.ones((4, 2))
     X[2, 1] = np.inf
     np.savez(tmp_path / "t.npz", X=X, y=[0, 1, 0, 1])
@@ -359,7 +359,7 @@ def test_imputed_values_do_not_count_as_values_of_training(tmp_path):
     assert (seen.lowest[feature], seen.highest[feature]) == (frame["satisfaction"].min(), frame["satisfaction"].max())
 
 
-def test_a_fit_of_few_rows_says_that_nothing_was_tuned(tmp_path):
+def test_a_fit_of_few_rows_reports_that_nothing_was_tuned(tmp_path):
     rows = [f"{row % 20},{'uv'[row % 20 > 9]}" for row in range(40)]
     path = text(tmp_path / "t.csv", "a,y", *rows)
     said = done("fit", path, "-t", "y", "-o", tmp_path / "m.crisp", "--depth", "1").text

@@ -35,7 +35,7 @@ def test_weights_confusion_and_regions_are_drawn(shop, tmp_path):
     assert result.stderr.startswith("error: ")
 
 
-def test_wrong_use_of_plot_is_said(shop, tmp_path):
+def test_wrong_use_of_plot_is_reported(shop, tmp_path):
     for arguments, said in (
         (("-o", tmp_path / "t.docx"), "-o must end in .svg or .png or .pdf"),
         (
@@ -64,7 +64,7 @@ def test_the_report_is_one_page_about_the_model_and_the_table(shop, tmp_path):
     assert run("report", shop.model, shop.csv, "-o", tmp_path / "r.pdf").exit_code == 2
 
 
-def test_inspection_tells_what_the_file_holds(shop):
+def test_inspection_lists_what_the_file_holds(shop):
     said = json.loads(done("inspect", shop.model, "--json").stdout)
     model = crisptree.load(shop.model)
     assert said["kind"] == "CrispTreeClassifier"

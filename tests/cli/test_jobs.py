@@ -9,7 +9,7 @@ from tests.cli.running import QUICK, done, run
 
 
 @pytest.mark.parametrize(("given", "n_jobs"), [((), -1), (("--jobs", "3"), 3), (("-j", "-1"), -1), (("-j", "-2"), -2)])
-def test_a_command_takes_all_cores_unless_told_otherwise(shop, tmp_path, monkeypatch, given, n_jobs):
+def test_a_command_takes_all_cores_by_default(shop, tmp_path, monkeypatch, given, n_jobs):
     seen = []
     route_rows = predict.route_rows
     monkeypatch.setattr(

@@ -60,7 +60,7 @@ def shape_of(lines):
     return [re.sub(r"\d[\d.,]*", "0", line) for line in lines[:1]]
 
 
-def test_the_worked_example_prints_what_the_manual_says(tmp_path, monkeypatch):
+def test_the_worked_example_prints_what_the_manual_documents(tmp_path, monkeypatch):
     text = MANUAL.read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")

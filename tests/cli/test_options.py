@@ -76,7 +76,7 @@ def test_a_command_gets_what_was_given_and_nothing_else():
         (("--colour", "green"), "'--colour'"),
     ],
 )
-def test_a_wrong_value_is_answered_by_the_rule_with_the_flag(arguments, said):
+def test_a_wrong_value_names_the_rule_and_the_flag(arguments, said):
     result = run("x", *arguments)
     assert result.exit_code == 2
     assert said in result.output

@@ -129,6 +129,6 @@ def test_other_messages_stay_as_they_are():
         assert with_flags(message) == message
 
 
-def test_an_error_keeps_its_remedies_on_the_way_from_another_process():
+def test_an_error_keeps_its_remedies_from_another_process():
     error = pickle.loads(pickle.dumps(TableError("say `drop=['id']`.")))
     assert with_flags(str(error)) == "say --drop id."

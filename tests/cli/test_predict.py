@@ -83,7 +83,7 @@ def test_pieces_of_three_rows_give_the_same_file(shop, tmp_path, monkeypatch):
     assert tables[0] == tables[1]
 
 
-def test_the_path_speaks_of_the_columns_of_the_table(shop, tmp_path):
+def test_the_path_names_the_columns_of_the_table(shop, tmp_path):
     done("predict", shop.model, shop.csv, "--explain", "--leaf", "-o", tmp_path / "out.csv")
     found = csv(tmp_path / "out.csv")
     for words, leaf, label in zip(found["path"], found["leaf"], found["prediction"], strict=True):
@@ -95,7 +95,7 @@ def test_the_path_speaks_of_the_columns_of_the_table(shop, tmp_path):
     assert "color=" not in everything
 
 
-def test_what_training_did_not_know_is_counted_on_stderr_and_in_json(shop, tmp_path):
+def test_what_training_has_not_seen_is_counted_on_stderr_and_in_json(shop, tmp_path):
     rows = text(tmp_path / "t.csv", "age,income,color,member,extra", "30,2e4,violet,true,1", "40,,rot,false,2")
     result = done("predict", shop.model, rows, "-o", tmp_path / "out.csv", "--json")
     said = json.loads(result.stdout)
@@ -139,7 +139,7 @@ def test_tables_that_do_not_fit_the_model_are_refused_and_leave_no_file(shop, tm
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
-def test_a_failure_half_way_leaves_the_earlier_file_as_it_was(shop, tmp_path, monkeypatch):
+def test_a_failure_midway_leaves_the_earlier_file_as_it_was(shop, tmp_path, monkeypatch):
     monkeypatch.setattr(containers, "MAX_ROWS_PER_BATCH", 2)
     monkeypatch.setattr(containers, "MIN_ROWS_PER_BATCH", 2)
     rows = text(tmp_path / "t.csv", "age,income,color,member", *["30,2e4,rot,true"] * 5, "x,2e4,rot,true")
@@ -212,7 +212,7 @@ def test_a_tree_of_one_leaf_and_one_feature_predicts_explains_and_is_inspected(t
 
 
 @pytest.mark.slow
-def test_many_features_and_many_classes_go_the_whole_way(tmp_path):
+def test_many_features_and_many_classes_pass_the_whole_pipeline(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(78, 4096)).round(3)
     labels = [chr(ord("a") + row % 26) for row in range(78)]
@@ -237,7 +237,7 @@ def test_many_features_and_many_classes_go_the_whole_way(tmp_path):
     assert "26: 'a'" in done("inspect", tmp_path / "m.crisp").text
 
 
-def test_wrong_use_is_said(shop, tmp_path):
+def test_wrong_use_is_reported(shop, tmp_path):
     for arguments, said in (
         (("-o", tmp_path / "o.xlsx"), "-o must end in .csv or .tsv or .parquet or .npz"),
         (("--json",), "--json needs a file for the predictions"),

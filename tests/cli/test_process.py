@@ -127,7 +127,7 @@ def test_memory_does_not_grow_with_the_table(tmp_path):
     assert peaks[150] < peaks[30] + 60
 
 
-def test_without_pyarrow_models_load_and_the_command_says_what_to_install(shop, tmp_path):
+def test_without_pyarrow_models_load_and_the_command_reports_what_to_install(shop, tmp_path):
     (tmp_path / "pyarrow.py").write_text("raise ModuleNotFoundError('no pyarrow', name='pyarrow')")
     environment = with_path(tmp_path)
     command = [*COMMAND, "evaluate", shop.model, shop.csv]

@@ -37,7 +37,7 @@ def test_fit_recognises_a_regression_and_notes_it(priced_shop):
     assert isinstance(crisptree.load(model), crisptree.CrispTreeRegressor)
 
 
-def test_the_task_can_be_said(priced_shop, tmp_path):
+def test_the_task_can_be_set(priced_shop, tmp_path):
     table = text(tmp_path / "w.csv", "x,y", *(f"{i},{i % 3}" for i in range(60)))
     for task, kind in (("regression", crisptree.CrispTreeRegressor), ("auto", crisptree.CrispTreeClassifier)):
         done("fit", table, "-t", "y", "--task", task, "-o", tmp_path / f"{task}.crisp", *QUICK)

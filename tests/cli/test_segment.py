@@ -70,7 +70,7 @@ def test_labels_probabilities_and_leaves_are_written_under_the_names_of_the_imag
         assert np.array_equal(grey, np.round(255 * model.leaf_image(picture.array)))
 
 
-def test_labels_that_are_there_are_kept_unless_the_user_says_force(scans, tmp_path):
+def test_labels_that_are_there_are_kept_without_force(scans, tmp_path):
     (tmp_path / "s1.png").write_text("precious")
     command = ("segment", "predict", scans / "m.crisp", scans / "images", "-o", tmp_path)
     result = run(*command)
@@ -135,7 +135,7 @@ def test_the_papers_settings_can_be_changed_by_other_options(scans, tmp_path):
     assert (model.training.algorithm, model.training.epochs, model.training.finetune_epochs) == ("em", 3, 0)
 
 
-def test_wrong_use_is_said(scans, tmp_path):
+def test_wrong_use_is_reported(scans, tmp_path):
     fit = ("segment", "fit", scans / "images", scans / "labels", "-o", tmp_path / "m.crisp")
     assert run(*fit, "--scales", "a").exit_code == 2
     everything = (*fit, "--holdout", "3")
@@ -232,7 +232,7 @@ def test_values_deviations_and_leaves_are_written_under_the_names_of_the_images(
             assert np.array_equal(found, expected(picture.array).astype(np.float32))
 
 
-def test_whole_numbers_are_classes_until_the_user_says_otherwise(noisy, tmp_path):
+def test_whole_numbers_are_classes_by_default(noisy, tmp_path):
     images = noisy / "images"
     result = done("segment", "fit", images, images, "-o", tmp_path / "c.crisp", *SERIAL[:2], "--depth", "1")
     assert "different values, each of them a class. If they are quantities, use --task regression." in result.stderr
@@ -266,7 +266,7 @@ def test_colours_are_three_numbers(tmp_path):
     assert np.load(tmp_path / "out" / "a.std.npy").shape == image.shape
 
 
-def test_what_is_for_classes_and_what_is_for_rows_says_so(noisy, shop, tmp_path):
+def test_options_for_classes_or_rows_name_their_scope(noisy, shop, tmp_path):
     fit = (
         "segment",
         "fit",

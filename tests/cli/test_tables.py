@@ -60,7 +60,7 @@ def outputs(shop):
     }
 
 
-def test_files_that_are_there_are_kept_unless_the_user_says_force(shop, tmp_path):
+def test_files_that_are_there_are_kept_without_force(shop, tmp_path):
     for name, command in outputs(shop).items():
         path = tmp_path / name
         path.write_text("precious")
@@ -117,7 +117,7 @@ def test_numbers_and_letters_of_another_country_are_read_and_predicted(tmp_path)
         (("--unit", "5"), "--unit must be a sign or word without digits"),
     ],
 )
-def test_ways_of_writing_that_cannot_be_are_wrong_use(shop, tmp_path, options, said):
+def test_invalid_number_formats_are_wrong_use(shop, tmp_path, options, said):
     result = run("fit", shop.csv, "-t", "buys", "-o", tmp_path / "m.crisp", *options)
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.replace("│", " ").split())

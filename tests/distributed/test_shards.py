@@ -273,8 +273,8 @@ def test_a_checkpoint_of_other_shards_is_refused(tmp_path):
 
 
 def test_a_large_distributed_tree_is_finetuned_from_the_top(monkeypatch):
-    monkeypatch.setattr("crisptree.learning.finetuning.MANY_SPLITS", 2)
-    monkeypatch.setattr("crisptree.learning.finetuning.ROWS_PER_SPLIT", 100)
+    monkeypatch.setattr("crisptree.learning.finetuning.MIN_SPLITS_OF_LARGE_TREE", 2)
+    monkeypatch.setattr("crisptree.learning.finetuning.MAX_ROWS_PER_SPLIT", 100)
     X, _, _ = rows("level by level")
     y = np.random.default_rng(0).integers(2, size=len(X))
     model = CrispTreeClassifier.from_flat(**QUICK | PLAIN, upper_levels=1).fit(X, y)

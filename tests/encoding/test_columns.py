@@ -31,7 +31,7 @@ def column_file(path, *values):
     return text(path, "a,y", *(f"{value},0" for value in values))
 
 
-def test_every_kind_of_column_becomes_the_features_that_the_manual_says(tmp_path):
+def test_every_kind_of_column_becomes_the_features_that_the_manual_documents(tmp_path):
     path = text(
         tmp_path / "t.csv",
         "n,c,b,constant,nothing,y",
@@ -158,7 +158,7 @@ def test_digits_that_begin_with_a_zero_are_names_unless_the_column_counts_otherw
 @pytest.mark.parametrize(
     "values", [[datetime.date(2024, 1, 31)] * 2, ["2024-01-31", "2025-12-01 10:30"], ["31.12.2024", "1.1.25"]]
 )
-def test_dates_are_refused_with_two_ways_out(tmp_path, values):
+def test_dates_are_refused_with_two_remedies(tmp_path, values):
     pa.parquet.write_table(pa.table({"a": values}), tmp_path / "t.parquet")
     with pytest.raises(TableError, match=r"column 'a' holds dates.*Make numbers of them first.*drop=\['a'\]"):
         surveyed(tmp_path / "t.parquet")
@@ -287,7 +287,7 @@ def test_a_damaged_preprocessing_is_refused(change):
         Preprocessing.from_section(content, arrays)
 
 
-def test_a_preprocessing_of_a_later_version_asks_for_an_update():
+def test_a_preprocessing_of_a_later_version_requires_an_update():
     content, arrays = Preprocessing((Column("a", "number", 1.0),)).section()
     with pytest.raises(TableError, match=r"has version 2; this version of crisptree reads version 1. Update it"):
         Preprocessing.from_section({**content, "version": 2}, arrays)

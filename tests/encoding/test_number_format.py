@@ -31,7 +31,7 @@ def surveyed(path, written=DEFAULT_FORMAT, **choices):
         (NumberFormat(units=("Fr.", "kr")), ["Fr. 5.50", "7 kr", "-Fr.3"], ["5.50", "7", "-3"]),
     ],
 )
-def test_numbers_are_read_as_they_are_said_to_be_written_and_nothing_else_is_one(written, texts, plain):
+def test_numbers_are_read_as_they_are_declared_to_be_written_and_nothing_else_is_one(written, texts, plain):
     if plain is None:
         plain = ["1234.5", "1234567", "?", "5", "-5", "-7.", "?"]
     assert [written.normalize(text) for text in texts] == plain
@@ -47,7 +47,7 @@ def test_numbers_are_read_as_they_are_said_to_be_written_and_nothing_else_is_one
         ({"units": (" ",)}, "`unit` must be a sign or word"),
     ],
 )
-def test_ways_of_writing_that_cannot_be_are_refused(options, said):
+def test_invalid_number_formats_are_refused(options, said):
     with pytest.raises(TableError, match=said):
         NumberFormat(**options)
 
@@ -78,7 +78,7 @@ def test_categories_keep_the_text_that_they_have(tmp_path):
     assert column.categories == ("1,5", "2,5")
 
 
-def test_other_tables_of_a_model_say_how_their_numbers_are_written_themselves(tmp_path):
+def test_other_tables_of_a_model_declare_how_their_numbers_are_written_themselves(tmp_path):
     preprocessing = Preprocessing((Column("a", "number", mean=0.0),))
     path = table(tmp_path / "t.csv", "1,5", "2,5")
 

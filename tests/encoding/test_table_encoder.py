@@ -53,7 +53,7 @@ def test_no_check_of_scikit_learn_fails():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_table_gives_the_rows_of_the_command_line_whoever_holds_it(form, tmp_path):
+def test_a_table_gives_the_rows_of_the_command_line_of_any_library(form, tmp_path):
     table = shop()
     source = open_table(write(table, tmp_path / "t.csv"))
     preprocessing, notes = profile_table(source, list(source.names), ColumnOptions())
@@ -176,7 +176,7 @@ def test_values_missing_only_at_prediction_are_filled_or_named_by_column_and_row
         encoder.transform({"a": [1], "b": ["q"], "c": ["x"]})
 
 
-def test_a_category_that_training_did_not_know_warns_and_counts_as_nothing():
+def test_a_category_unseen_in_training_warns_and_counts_as_nothing():
     encoder = TableEncoder().fit({"c": ["x", "y", "x"]})
     with pytest.warns(CrispTreeWarning, match=r"X: column 'c': 2 values that training did not know \('z'\)"):
         assert encoder.transform({"c": ["z", "x", "z"]}).tolist() == [[0, 0], [1, 0], [0, 0]]
@@ -238,7 +238,7 @@ def test_wrong_tables_are_refused_with_the_reason(parameters, X, error, message)
         TableEncoder(**parameters).fit(X)
 
 
-def test_a_lazy_frame_is_asked_to_be_collected():
+def test_a_lazy_frame_must_be_collected():
     polars = pytest.importorskip("polars")
     with pytest.raises(TableError, match=r"got a LazyFrame of polars. Call its collect\(\) first"):
         TableEncoder().fit(polars.LazyFrame({"a": [1]}))

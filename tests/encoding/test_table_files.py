@@ -22,7 +22,7 @@ def test_text_is_read_plain_or_packed(tmp_path, packing):
     assert [float(row["income"]) for row in found] == table["income"].to_pylist()
 
 
-def test_parquet_reads_only_the_columns_that_are_asked_for(tmp_path):
+def test_parquet_reads_only_the_columns_that_are_requested(tmp_path):
     source = open_table(write(customers(30), tmp_path / "t.parquet"))
     assert next(source.batches(["member", "age"])).column_names == ["age", "member"]
 
@@ -161,7 +161,7 @@ def test_a_folder_and_a_file_that_is_not_there_are_refused(tmp_path):
         open_table(tmp_path / "t.csv")
 
 
-def test_a_wrong_name_is_answered_with_the_right_one(tmp_path):
+def test_a_wrong_name_suggests_the_right_one(tmp_path):
     source = open_table(text(tmp_path / "t.csv", "species,petal width", "a,1"))
     with pytest.raises(
         TableError, match=r"has no column 'Spezies' \(--target\); it has 'species', .* mean 'species'\?"

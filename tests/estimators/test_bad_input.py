@@ -126,7 +126,7 @@ def test_wrong_rows_labels_and_weights_are_refused_with_the_reason(arguments, er
         fit(**arguments)
 
 
-def test_predicting_before_fitting_says_so():
+def test_predicting_before_fitting_is_refused():
     for method in ("predict", "predict_proba", "apply", "decision_path", "soft_predict_proba"):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(plain_tree(), method)(X)
@@ -308,7 +308,7 @@ DAYS = np.arange("2020-01-01", "2020-03-01", dtype="datetime64[D]")
         ([1.0] * 9, "got 60 rows of X and 9 of y"),
     ],
 )
-def test_a_regressor_says_what_is_wrong_with_y(y, message):
+def test_a_regressor_reports_what_is_wrong_with_y(y, message):
     with pytest.raises(ValueError, match=message):
         CrispTreeRegressor(max_depth=1).fit(X, y)
 
@@ -326,6 +326,6 @@ def test_a_regressor_says_what_is_wrong_with_y(y, message):
         ([0, 1] * 9, "got 60 rows of X and 18 of y"),
     ],
 )
-def test_a_classifier_says_what_is_wrong_with_y(y, message):
+def test_a_classifier_reports_what_is_wrong_with_y(y, message):
     with pytest.raises(ValueError, match=message):
         fit(y=y)

@@ -198,7 +198,7 @@ def test_rows_that_change_between_passes_are_noticed(tmp_path):
         Batches.from_parquet(tmp_path / "t.parquet", "y")
 
 
-def test_a_pass_that_cannot_be_repeated_is_told_at_once():
+def test_a_pass_that_cannot_be_repeated_is_refused_at_once():
     X, y = rows(600)
     with pytest.raises(TypeError, match="got generator, which can be gone through once at most"):
         model().fit(in_batches(X, y)())
@@ -217,7 +217,7 @@ def test_a_pass_that_cannot_be_repeated_is_told_at_once():
         model().fit(lambda: None)
 
 
-def test_labels_that_are_no_classes_are_told_with_their_batch():
+def test_labels_that_are_no_classes_are_refused_with_their_batch():
     X, y = rows(600)
     numbers = np.searchsorted(LABELS, y)
     holes = y.astype(object)
@@ -289,7 +289,7 @@ def test_batches_are_refused_in_our_own_words_where_rows_must_be_in_memory():
         CrispSegmenter().fit(np.zeros((20, 20)))
 
 
-def test_what_batches_cannot_do_is_told():
+def test_what_batches_cannot_do_is_refused():
     source = in_batches(*rows(300))
     for more in ({"split": "axis"}, {"grow": "cart"}, {"max_leaf_nodes": 4}):
         with pytest.raises(ValueError, match=f"`{next(iter(more))}` must be .* for a fit on batches"):
@@ -408,7 +408,7 @@ def number_tree(**more):
     return CrispTreeRegressor.from_flat(**given | {"epochs": 4, "finetune_epochs": 6, "random_state": 0} | more)
 
 
-def test_a_tree_of_numbers_in_batches_is_as_good_as_one_of_arrays():
+def test_a_regression_tree_in_batches_is_as_good_as_one_of_arrays():
     X, y = numbers(1200)
     learner, fresh = number_tree().fit(in_batches(X, y)), numbers(seed=1)
     assert learner.score(*fresh) > number_tree().fit(X, y).score(*fresh) - 0.03
@@ -472,8 +472,8 @@ def test_a_fit_of_numbers_in_batches_goes_on_from_a_checkpoint(tmp_path):
 
 
 def test_a_large_tree_of_batches_is_finetuned_from_above(monkeypatch):
-    monkeypatch.setattr("crisptree.learning.finetuning.MANY_SPLITS", 2)
-    monkeypatch.setattr("crisptree.learning.finetuning.ROWS_PER_SPLIT", 1000)
+    monkeypatch.setattr("crisptree.learning.finetuning.MIN_SPLITS_OF_LARGE_TREE", 2)
+    monkeypatch.setattr("crisptree.learning.finetuning.MAX_ROWS_PER_SPLIT", 1000)
     X, _ = rows(900)
     y = np.random.default_rng(0).integers(2, size=len(X))
 

@@ -165,7 +165,7 @@ def test_a_random_seed_is_that_of_the_checkpoint(tmp_path, monkeypatch):
     assert saved(model.fit(*rows(), checkpoint=tmp_path / "parts", resume=True), tmp_path) == whole
 
 
-def test_callbacks_hear_of_all_epochs_again_and_may_stop_where_they_did(tmp_path, monkeypatch):
+def test_callbacks_are_called_for_all_epochs_again_and_may_stop_where_they_did(tmp_path, monkeypatch):
     heard = []
 
     def stop(record):
@@ -210,7 +210,7 @@ def test_a_checkpoint_of_another_fit_is_refused_and_what_differs_is_named(tmp_pa
         model.fit(X, y, checkpoint=tmp_path, resume=True)
 
 
-def test_a_checkpoint_knows_the_device_that_auto_means_for_its_rows(tmp_path, monkeypatch):
+def test_a_checkpoint_records_the_device_that_auto_means_for_its_rows(tmp_path, monkeypatch):
     X, y = rows()
     given = {"checkpoint": tmp_path / "folder", "resume": True}
     on_cpu = CrispTreeClassifier.from_flat(**PLAIN, device="cpu").fit(X, y, **given)

@@ -188,7 +188,7 @@ def test_constraints_hold_on_sparse_rows():
 
 
 def test_constraints_are_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("crisptree.learning.samples.VALUES_FOR_THREADS", 0)
+    monkeypatch.setattr("crisptree.learning.samples.MIN_VALUES_FOR_THREADS", 0)
     monkeypatch.setattr("crisptree.threads.available_cores", lambda: 2)
     found = [CrispTreeClassifier.from_flat(**PLAIN | {"n_jobs": n}, **CASES["all"][0]).fit(X, Y).tree_ for n in (1, 2)]
     assert np.array_equal(found[0].weight, found[1].weight)

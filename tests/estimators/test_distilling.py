@@ -63,7 +63,7 @@ def test_any_fitted_classifier_can_teach(teacher):
     assert (tree.predict(X) == teacher.predict(X)).mean() > 0.9
 
 
-def test_copies_are_as_wide_as_the_noise_says_and_no_noise_makes_none():
+def test_copies_are_as_wide_as_the_noise_and_no_noise_makes_none():
     rows = np.tile(X, (20, 1)) * np.array([1, 10, 100, 1, 1], dtype=np.float32)
     teacher = Recorder()
     student(max_depth=1).distill(teacher, rows, copies=2, noise=0.3)

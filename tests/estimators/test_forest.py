@@ -25,7 +25,7 @@ def numbers():
     return regressor().fit(X, NUMBERS)
 
 
-def test_a_forest_says_the_mean_of_its_trees(forest):
+def test_a_forest_predicts_the_mean_of_its_trees(forest):
     each = np.stack([tree.predict_proba(X) for tree in forest.estimators_])
     assert np.allclose(forest.predict_proba(X), each.mean(axis=0), atol=1e-15)
     assert np.array_equal(forest.predict(X), forest.classes_[forest.predict_proba(X).argmax(axis=1)])
@@ -314,7 +314,7 @@ def test_unsupported_combinations_are_refused(changes, words):
         classifier(**changes).fit(X, y)
 
 
-def test_an_unfitted_forest_says_so():
+def test_an_unfitted_forest_is_refused():
     with pytest.raises(NotFittedError):
         classifier().predict(X)
 
@@ -350,7 +350,7 @@ def test_several_outputs_are_predicted_together():
     assert model.predict_std(X).shape == (len(X), 2)
 
 
-def test_a_callback_hears_of_all_trees_and_may_stop():
+def test_a_callback_is_called_for_all_trees_and_may_stop():
     from crisptree import StopTraining
 
     heard = []
@@ -381,7 +381,7 @@ def test_a_forest_comes_back_from_its_file(kind, tmp_path):
     assert np.array_equal(more.predict(words), at_once.predict(words))
 
 
-def test_a_file_that_says_other_trees_than_it_holds_is_refused(tmp_path, forest):
+def test_a_file_with_other_trees_than_declared_is_refused(tmp_path, forest):
     from crisptree.estimators.loading import KNOWN
     from crisptree.persistence.model_file import read, write
 
@@ -399,7 +399,7 @@ def test_a_file_that_says_other_trees_than_it_holds_is_refused(tmp_path, forest)
             crisptree.load(tmp_path / "other.crisp")
 
 
-def test_a_report_is_about_the_tree_that_speaks_for_the_forest(forest, tmp_path):
+def test_a_report_is_about_the_tree_that_represents_the_forest(forest, tmp_path):
     page = forest.report(tmp_path / "wine.html", X, y).read_text()
     agree = [np.mean(tree.predict(X) == forest.predict(X)) for tree in forest.estimators_]
     assert f"Tree {int(np.argmax(agree))} of a forest (6 trees" in page

@@ -41,7 +41,7 @@ def classifier():
     return plain_tree(algorithm="likelihood", leaf_model="linear", leaf_l2=3.0, **LONGER).fit(*crossed())
 
 
-def test_linear_leaves_say_what_constant_ones_cannot(regressor, classifier):
+def test_linear_leaves_fit_what_constant_ones_cannot(regressor, classifier):
     X, y = bent(1000, seed=1)
     assert regressor.score(X, y) > plain_regressor(**LONGER).fit(*bent()).score(X, y) + 0.2
     assert regressor.score(X, y) > Ridge().fit(*bent()).score(X, y) + 0.5
@@ -242,7 +242,7 @@ def test_the_soft_tree_mixes_the_models(regressor, classifier):
     np.testing.assert_allclose(classifier.soft_predict_proba(X).sum(axis=1), 1)
 
 
-def test_rules_paths_and_pages_know_the_models(regressor, classifier, tmp_path):
+def test_rules_paths_and_pages_support_the_models(regressor, classifier, tmp_path):
     assert " × x2" in export.text(regressor)
     assert "score =" in export.text(classifier)
     X, y = crossed(60)

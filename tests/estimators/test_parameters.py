@@ -111,7 +111,7 @@ def test_an_estimator_refuses_training_options_that_it_has_no_use_for(kind):
         ("shifts", "it is called 'max_shift' now: training=TrainingOptions(max_shift=...)"),
     ],
 )
-def test_parameters_of_earlier_versions_are_answered_with_their_place(name, words):
+def test_parameters_of_earlier_versions_name_their_new_place(name, words):
     with pytest.raises(TypeError, match=re.escape(f"CrispTreeClassifier() has no parameter {name!r}; {words}")):
         CrispTreeClassifier(**{name: 1})
 
@@ -122,7 +122,7 @@ def test_a_copy_has_the_same_parameters():
     assert repr(model) == "CrispTreeClassifier(l1=0.5, max_depth=3)"
 
 
-def test_an_unknown_parameter_is_answered_with_the_known_ones():
+def test_an_unknown_parameter_lists_the_known_ones():
     with pytest.raises(TypeError, match=r"CrispTreeClassifier\(\) has no parameter 'color'; it has split, "):
         CrispTreeClassifier(color=3)
 
@@ -134,7 +134,7 @@ def test_flags_are_unique():
         assert all(declared.help for declared in with_flag)
 
 
-def test_what_came_later_says_what_was_before():
+def test_later_parameters_declare_their_earlier_value():
     assert ClassifierParameters.declared_parameters()["learning_rate_decay"].before == "none"
     assert ClassifierParameters.declared_parameters()["epochs"].before is NEVER
 

@@ -74,19 +74,19 @@ def test_a_few_rows_move_splits_less_than_many():
     assert moved(4) < moved(40) < moved(400)
 
 
-def test_memory_says_how_much_old_rows_count():
+def test_decay_multiplies_the_statistics_of_earlier_rows():
     X, y = rows(300, 1, turned=True)
 
-    def learned(memory):
-        learner = model().partial_fit(*rows(300, 0), classes=CLASSES).partial_fit(X, y, memory=memory)
+    def learned(decay):
+        learner = model().partial_fit(*rows(300, 0), classes=CLASSES).partial_fit(X, y, decay=decay)
         return learner, learner.tree_.statistics.node_counts[0].sum()
 
     (forgetful, few), (half, some), (mindful, many) = map(learned, (0.0, 0.5, 1.0))
     assert (few, some, many) == pytest.approx((300, 450, 600))
     assert forgetful.score(X, y) > mindful.score(X, y)
     assert mindful.score(*rows(300, 2)) > forgetful.score(*rows(300, 2))
-    with pytest.raises(ValueError, match="`memory` must be"):
-        half.partial_fit(X, y, memory=-1)
+    with pytest.raises(ValueError, match="`decay` must be"):
+        half.partial_fit(X, y, decay=-1)
 
 
 def test_without_epochs_leaves_are_counted_on_and_nothing_else_changes():
@@ -165,7 +165,7 @@ def slopes(n, seed, shift=0.0):
     return X, 1000 + shift + 30 * (X[:, 0] > 0) + 5 * X[:, 1]
 
 
-def test_a_tree_of_numbers_goes_on_in_the_units_of_its_first_rows():
+def test_a_regression_tree_goes_on_in_the_units_of_its_first_rows():
     learner, fitted = (
         plain_regressor(**QUICK).partial_fit(*slopes(300, 0)),
         plain_regressor(**QUICK).fit(*slopes(300, 0)),
@@ -181,7 +181,7 @@ def test_a_tree_of_numbers_goes_on_in_the_units_of_its_first_rows():
     assert everyone == pytest.approx(
         np.average([slopes(300, 0)[1].mean(), slopes(100, 1, 40)[1].mean()], weights=[300, 200])
     )
-    learner.partial_fit(*slopes(300, 2, shift=80), memory=0.0)
+    learner.partial_fit(*slopes(300, 2, shift=80), decay=0.0)
     assert learner.predict(slopes(50, 3)[0]).mean() == pytest.approx(slopes(50, 3, shift=80)[1].mean(), abs=5)
 
 
@@ -189,7 +189,7 @@ def test_a_constant_y_may_change():
     learner = plain_regressor(**QUICK).partial_fit(slopes(200, 0)[0], np.full(200, 7.0))
     assert learner.get_n_leaves() == 1
     X, y = slopes(300, 1)
-    assert learner.partial_fit(X, y, memory=0.0).predict(X[:5]) == pytest.approx(np.full(5, y.mean()))
+    assert learner.partial_fit(X, y, decay=0.0).predict(X[:5]) == pytest.approx(np.full(5, y.mean()))
 
 
 def test_rounded_splits_are_rounded_again():

@@ -52,7 +52,7 @@ def test_prediction_is_that_of_the_reference_on_extracted_windows_bit_for_bit(mo
     assert set(np.unique(model.leaf_image(IMAGES))) <= set(np.arange(8) / 7)
 
 
-def test_leaves_say_mean_and_spread_of_the_pixels_that_end_in_them(model):
+def test_leaves_predict_mean_and_spread_of_the_pixels_that_end_in_them(model):
     leaves = model.leaf_indices(IMAGES)
     for leaf in np.unique(leaves):
         here = TARGETS[leaves == leaf]
@@ -118,7 +118,7 @@ def test_pixels_may_have_several_outputs():
     )
 
 
-def test_targets_tell_one_image_of_three_channels_from_three_images():
+def test_targets_distinguish_one_image_of_three_channels_from_three_images():
     images, targets = slopes(1, channels=3)
     one = CrispPixelRegressor.from_flat(**QUICK).fit(images[0], targets[0])
     assert one.channels_ == 3
@@ -276,7 +276,7 @@ def test_targets_that_cannot_be_are_refused(images, targets, sentence):
     assert not hasattr(model, "tree_")
 
 
-def test_wrong_use_is_answered(model):
+def test_wrong_use_is_refused(model):
     with pytest.raises(ValueError, match="`ignore_value` must be None or a number"):
         CrispPixelRegressor.from_flat(**QUICK, ignore_value="none").fit(IMAGES, TARGETS)
     with pytest.raises(ValueError, match=r"`eval_set` must be a pair \(images, targets\)"):

@@ -87,7 +87,7 @@ def test_in_a_terminal_there_is_one_bar(clock):
     assert "growing" in display.console.file.getvalue()
 
 
-def test_an_epoch_tells_phase_level_steepness_loss_and_time_left(clock):
+def test_an_epoch_shows_phase_level_steepness_loss_and_time_left(clock):
     with ProgressDisplay(console()) as display:
         clock[0] = 30.0
         display.show_epoch(record(validation_score=0.91))
@@ -168,7 +168,7 @@ def test_a_bar_that_is_not_kept_leaves_nothing_in_a_notebook(notebook):
     assert notebook[-1] == ""
 
 
-def test_a_verbose_fit_says_what_it_tries_before_it_trains(capsys, monkeypatch):
+def test_a_verbose_fit_reports_what_it_tries_before_it_trains(capsys, monkeypatch):
     monkeypatch.setattr("crisptree.pipeline.monitoring.SECONDS_BETWEEN_LINES", 0.0)
     X, y = clouds(60)
     model = CrispTreeClassifier(
@@ -200,7 +200,7 @@ def test_after_a_tenth_the_time_left_is_right_within_a_factor_of_2(clock, before
                 assert left / 2 <= estimate <= 2 * left
 
 
-def test_a_fit_shows_its_progress_by_default_after_3_seconds_where_somebody_sees_it(clock, monkeypatch):
+def test_a_fit_shows_its_progress_by_default_after_3_seconds_in_a_terminal(clock, monkeypatch):
     for verbose, is_terminal, second, is_shown in (
         (None, True, 2.9, False),
         (None, True, 3.1, True),

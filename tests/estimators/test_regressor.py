@@ -40,7 +40,7 @@ def model(rows):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_tree_of_numbers_trains_in_every_way(way, rows):
+def test_a_regression_tree_trains_with_every_option(way, rows):
     assert plain_regressor(**way).fit(*rows).score(*ridges(400, seed=1)) > 0.5
 
 
@@ -88,7 +88,7 @@ def test_a_weight_of_two_is_the_row_twice_and_of_zero_is_not_there(rows):
     np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=1e-3)
 
 
-def test_intervals_cover_what_they_say():
+def test_intervals_have_their_nominal_coverage():
     rng = np.random.default_rng(0)
     X = rng.uniform(0.3, 1, (4000, 1)) * rng.choice([-1, 1], (4000, 1))  # a gap, in which the split lies
     y = np.where(X[:, 0] > 0, 5.0, 0.0) + np.where(X[:, 0] > 0, 2.0, 0.5) * rng.normal(size=4000)

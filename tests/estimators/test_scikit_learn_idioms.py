@@ -168,7 +168,7 @@ def test_parameters_of_other_libraries_get_a_hint(kind, name, hint):
         kind(**{name: 1})
 
 
-def test_every_hint_names_a_parameter_that_exists_or_says_why_there_is_none():
+def test_every_hint_names_a_parameter_that_exists_or_explains_why_there_is_none():
     from crisptree.parameters.names import ELSEWHERE
 
     known = set(CrispForestClassifier.declared_parameters()) | set(CrispTreeRegressor.declared_parameters())

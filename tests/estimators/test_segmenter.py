@@ -200,7 +200,7 @@ def test_soft_predict_proba_evaluates_the_probabilistic_tree(model):
 
 
 @pytest.mark.parametrize("n_images", [1, 3])
-def test_a_second_stage_sees_what_the_first_one_says(n_images):
+def test_a_second_stage_sees_the_output_of_the_first_one(n_images):
     images, labels = IMAGES[:n_images], LABELS[:n_images]
     model = CrispSegmenter.from_flat(**QUICK, stages=2).fit(images, labels)
     assert len(model.earlier_trees_) == 1

@@ -163,6 +163,6 @@ def test_what_is_left_open_is_chosen_by_the_likeliest_classes():
     assert (tree.predict(X) == P.argmax(axis=1)).mean() > 0.8
 
 
-def test_probabilities_of_rows_that_judge_do_not_slow_down_a_fit_on_labels():
+def test_probabilities_of_validation_rows_do_not_slow_down_a_fit_on_labels():
     fitted = model(early_stopping=True).fit(X, Y, eval_set=(X, P))
     assert fitted.history_[-1].validation_score is not None

@@ -162,7 +162,7 @@ def test_a_matrix_whose_indices_lie_outside_its_shape_is_refused(form):
             ask()
 
 
-def test_modules_ask_for_dense_rows():
+def test_modules_require_dense_rows():
     model = CrispTreeClassifier.from_flat(**QUICK | {"max_depth": 1}, split=lambda shape: torch.nn.Linear(120, 1)).fit(
         X.toarray(), Y
     )
@@ -178,7 +178,7 @@ def test_rows_without_any_values_and_matrices_with_one_row_are_rows():
     assert np.array_equal(model.leaf_indices(empty), model.leaf_indices(np.zeros((1, 120))))
 
 
-def test_a_sparse_fit_knows_the_ranges_of_the_rows_with_their_zeros():
+def test_a_sparse_fit_records_the_ranges_of_the_rows_with_their_zeros():
     rng = np.random.default_rng(0)
     X = np.where(rng.random((60, 4)) < 0.4, rng.integers(1, 5, (60, 4)), 0).astype(np.float32)
     X[:, 3] = rng.normal(size=60) + 9

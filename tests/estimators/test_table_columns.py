@@ -69,7 +69,7 @@ def test_digits_that_begin_with_a_zero_are_names_and_others_are_numbers_with_a_n
         TableEncoder().fit(many)
 
 
-def test_the_mean_that_stands_in_for_a_hole_is_that_of_weighted_rows():
+def test_the_mean_that_replaces_a_missing_value_is_that_of_weighted_rows():
     X = pd.DataFrame({"a": [0.0, 10.0, None, 10.0], "b": ["true", "false", "true", None], "c": list("xyxy")})
     weight = [3.0, 1.0, 1.0, 0.0]
     with pytest.warns(crisptree.CrispTreeWarning, match="column 'b': 1 missing value, none in training"):

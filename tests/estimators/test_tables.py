@@ -152,7 +152,7 @@ def test_importances_are_those_of_the_columns(model):
     assert dropping.feature_names_in_.tolist() == COLUMNS
 
 
-def test_explanations_speak_of_the_table(model, tmp_path):
+def test_explanations_name_the_columns_of_the_table(model, tmp_path):
     X, y = churn()
     row = X.iloc[0]
     said = str(model.explain(row, top=12))
@@ -311,7 +311,7 @@ def test_ids_and_dates_are_refused_together_with_what_to_do():
 
 
 @pytest.mark.parametrize("hole", [None, np.nan, pd.NA])
-def test_a_missing_label_is_said_to_be_one_of_y(hole):
+def test_a_missing_label_is_reported_as_one_of_y(hole):
     X = clouds(40)[0]
     labels = np.array(["a", "b"] * 20, dtype=object)
     labels[7] = hole
@@ -338,7 +338,7 @@ def test_constraints_name_columns_of_the_table_and_hold_the_features_that_they_b
         model.set_params(monotonic_cst={"plan": 1}, interaction_cst=None).fit(frame, y)
 
 
-def test_whole_numbers_with_holes_stay_whole_in_the_nearest_change():
+def test_whole_numbers_with_missing_values_stay_whole_in_the_nearest_change():
     X, y = pd.DataFrame(make_churn()).drop(columns=["customer_id", "joined", "churned"])[:200], make_churn()["churned"]
     model = CrispTreeClassifier(max_depth=2, training=TrainingOptions(epochs=3, finetune_epochs=3), random_state=0).fit(
         X, y[:200]

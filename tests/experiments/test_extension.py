@@ -41,7 +41,7 @@ def test_every_row_is_recorded_once_and_stands_on_the_page(small, monkeypatch, c
     assert "0 records to make" in run(monkeypatch, capsys, folder, "--seeds", "0", "--dry-run")
 
 
-def test_a_page_without_records_says_so(small, tmp_path):
+def test_a_page_without_records_is_marked(small, tmp_path):
     page = extension.page(tmp_path / "extension")
     assert "No comparison has all of its records yet" in page
     assert "were not at hand: Digits" in page

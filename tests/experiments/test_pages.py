@@ -33,7 +33,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_in_the_repository_says_what_the_records_beside_it_say(name):
+def test_a_page_in_the_repository_reports_what_its_records_contain(name):
     assert (RESULTS / name).read_text(encoding="utf-8") == PAGES[name]()
 
 

@@ -132,7 +132,7 @@ def test_several_processes_make_the_records_of_one(tiny, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_unit_that_fails_is_told(tiny, capsys):
+def test_a_unit_that_fails_is_reported(tiny, capsys):
     tiny.path.write_text(tiny.path.read_text().replace("epochs = 1\nnus = [1, 100]", "epochs = -1\nnus = [1]"))
     assert tiny("--methods", "co2", "--depths", "1", "--jobs", "2") == 1
     assert "`epochs` must be" in capsys.readouterr().out

@@ -141,7 +141,7 @@ def test_two_schemes_are_equal_where_most_comparisons_tie():
     assert claims.equally_good(apart(4, 8), "mnist").verdict == claims.REFUTED
 
 
-def test_the_page_says_from_which_depth_on_ours_is_higher():
+def test_the_page_reports_from_which_depth_on_ours_is_higher():
     said = claims.higher_from(results([(("co2", 2, 0), {"test": 0.9})]))
     assert "from depth 4 on Finetuned (EM) has the higher mean in all 4 finished comparisons" in said
     assert "at the largest depth a baseline has the higher mean" in claims.higher_from(
@@ -179,7 +179,7 @@ def test_tables_show_missing_cells_with_their_reason_and_keep_soft_scores_apart(
     assert "No cell has run: all 32 are missing." in page
 
 
-def test_cells_that_the_configuration_does_not_ask_for_are_left_out():
+def test_cells_that_the_configuration_does_not_list_are_left_out():
     found = Results.of(config(seeds=(0,)), [cell("finetuned_em", 2, seed, 0.8 + seed / 10) for seed in (0, 1)])
     assert found.get("finetuned_em", 2, "test_hard").values == (80.0,)
 
@@ -227,7 +227,7 @@ def test_trials_of_finetuning_count_where_they_start_from_the_best_epochs_of_gro
         assert (found["greedy_em", 2], found.get(("finetuned_em", 2))) == (35, best)
 
 
-def test_the_page_says_where_the_grid_of_nu_ends_too_early():
+def test_the_page_reports_where_the_grid_of_nu_ends_too_early():
     tried = {"0.1": 0.5, "100": 0.9, "by gain": 0.7}
     trial = cell("co2", 2, 0, 0.8) | {"kind": SELECTION, "validation_hard": tried, "nu": 100.0}
     found = results()
@@ -245,7 +245,7 @@ def test_cells_of_other_data_with_the_same_name_are_left_out():
     assert "1 of other data with the same name were left out" in page_of([found])
 
 
-def test_a_verdict_on_data_of_unknown_origin_says_so():
+def test_a_verdict_on_data_of_unknown_origin_is_marked():
     found = results()
     group = [one | {"fingerprint": "xyz"} for one in found.done["finetuned_em", 2]]
     found = replace(found, done=found.done | {("finetuned_em", 2): group})
@@ -292,7 +292,7 @@ def test_the_verdicts_that_depend_on_the_start_of_gamma_are_listed():
     assert "No verdict on a claim depends on it." in page_of([with_gamma_continued(0.0)])
 
 
-def test_a_continued_line_that_has_not_run_is_said_to_be_missing():
+def test_a_continued_line_that_has_not_run_is_reported_as_missing():
     asked = replace(with_gamma_continued(0.1), done=results().done)
     assert "The continued line has not been run on MNIST." in page_of([asked])
     assert "γ at the start" not in page_of([results()])

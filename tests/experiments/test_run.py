@@ -176,7 +176,7 @@ def test_data_that_is_not_there_is_named_and_left_out(tmp_path, monkeypatch, cap
         ("seeds = [3, 4]", "seeds = []", r"`seeds` of \[ours\] must hold a seed"),
     ],
 )
-def test_a_wrong_configuration_says_what_must_hold(tiny, old, new, message):
+def test_a_wrong_configuration_reports_what_must_hold(tiny, old, new, message):
     tiny.path.write_text(tiny.path.read_text().replace(old, new))
     with pytest.raises(ValueError, match=message):
         configs.read(tiny.path)
@@ -199,7 +199,7 @@ def test_data_of_the_same_shape_have_another_fingerprint():
     assert provenance.fingerprint(data) == provenance.fingerprint(load_digits()) != provenance.fingerprint(other)
 
 
-def test_a_commit_without_git_is_unknown_and_changes_are_told(tmp_path, monkeypatch):
+def test_a_commit_without_git_is_unknown_and_changes_are_reported(tmp_path, monkeypatch):
     answers = {"rev-parse": "abc", "status": " M src/crisptree/tree.py"}
     monkeypatch.setattr(provenance, "_git", lambda name, *_: answers[name])
     assert provenance.commit(tmp_path) == "abc+changes"

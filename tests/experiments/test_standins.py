@@ -18,7 +18,7 @@ def test_three_classes_have_their_shares_in_every_part(made):
         np.testing.assert_allclose(np.bincount(y) / len(y), (0.25, 0.25, 0.5), atol=0.03)
 
 
-def test_features_say_something_of_the_class_but_not_all(made):
+def test_features_are_informative_but_not_sufficient(made):
     model = LogisticRegression(max_iter=200).fit(made.X_train[:4000], made.y_train[:4000])
     assert 0.52 < model.score(made.X_test, made.y_test) < 0.95
 

@@ -85,7 +85,7 @@ def test_a_whole_last_line_without_an_end_counts(kept):
         ("7\n", r"a record must be an object with row, seed; got 7"),
     ],
 )
-def test_a_broken_line_says_where_it_is_and_nothing_is_written_over_it(kept, text, message):
+def test_a_broken_line_reports_where_it_is_and_nothing_is_written_over_it(kept, text, message):
     kept.path.parent.mkdir()
     kept.path.write_text(text)
     with pytest.raises(ValueError, match=message):

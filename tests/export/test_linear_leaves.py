@@ -71,7 +71,7 @@ def test_where_linear_leaves_cannot_go_they_are_refused():
             export.write(model, to, **options)
 
 
-def test_linear_leaves_compile_without_a_warning_and_fit_where_the_exporter_says(tmp_path):
+def test_linear_leaves_compile_without_a_warning_and_fit_at_the_exporters_estimate(tmp_path):
     if programs.shutil.which("arm-none-eabi-gcc") is None:
         pytest.skip("needs arm-none-eabi-gcc")
     model, X = made("three classes")

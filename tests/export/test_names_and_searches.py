@@ -42,7 +42,7 @@ def test_the_best_model_of_a_search_is_exported(to):
         assert export.check(search, X, to).holds
 
 
-def test_trees_of_a_forest_know_how_its_tables_are_encoded():
+def test_trees_of_a_forest_record_how_its_tables_are_encoded():
     X, y = rows()
     table = pd.DataFrame({"size": X[:, 0], "kind": np.where(X[:, 1] > 0, "a", "b")})
     forest = CrispForestClassifier.from_flat(**PLAIN, n_estimators=2, random_state=0).fit(table, y)

@@ -112,7 +112,9 @@ def _train_on(folder: Path, stop_after: int | None = None) -> None:
     x, y = (torch.from_numpy(part) for part in _rows())
     data = toys.class_samples(x.float(), y, torch.ones(len(y)), 2)
     trainee = WholeTree(toys.random_tree(TreeStructure.balanced(2), 4, 2), data)
-    trainee.splits = trainee.splits.replaced({n: v.detach().float() for n, v in trainee.splits.parameters.items()})
+    trainee.splits = trainee.splits.replace_parameters(
+        {n: v.detach().float() for n, v in trainee.splits.parameters.items()}
+    )
     trainee.splits, trainee.leaves = trainee.splits.trainable(), trainee.leaves.float()
 
     def stop(end: EpochEnd) -> None:

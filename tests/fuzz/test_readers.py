@@ -22,7 +22,7 @@ GROUPS["data sets"] = tuple(set(TARGETS).difference(*GROUPS.values()))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it")
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_reader_gives_an_answer_or_an_error_of_ours_with_the_name_of_the_file(group, tmp_path):
+def test_a_reader_gives_a_result_or_an_error_of_ours_with_the_name_of_the_file(group, tmp_path):
     command = [sys.executable, "-m", "tests.fuzz.run", *GROUPS[group], "--number", str(NUMBER), "--keep", str(tmp_path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=900)

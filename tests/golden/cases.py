@@ -464,7 +464,7 @@ BATCHES: dict[str, Case] = {
 
 UPDATES: dict[str, Case] = {
     "partial_fit": updated(CrispTreeClassifier, iris, RESOLVED),
-    "partial_fit, memory": updated(CrispTreeClassifier, digits, RESOLVED | {"max_depth": 4}, memory=0.5),
+    "partial_fit, memory": updated(CrispTreeClassifier, digits, RESOLVED | {"max_depth": 4}, decay=0.5),
     "partial_fit, regression": updated(CrispTreeRegressor, steps, REGRESSION_RESOLVED),
 }
 

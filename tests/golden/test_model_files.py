@@ -146,7 +146,7 @@ def current_parameters(model: Any, recorded: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_kept_file_answers_as_it_did(kind):
+def test_a_kept_file_predicts_as_it_did(kind):
     before = json.loads((FILES / f"{kind}.json").read_text(encoding="utf-8"))
     model = loaded(kind)
     now = answers(model, KINDS[kind][1]())
@@ -160,7 +160,7 @@ def test_a_kept_file_answers_as_it_did(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_kept_file_written_again_answers_as_it_did(kind, tmp_path):
+def test_a_kept_file_written_again_predicts_as_it_did(kind, tmp_path):
     again = tmp_path / "again.crisp"
     loaded(kind).save(again)
     model = crisptree.load(again, split=cases.SmallNetwork if kind == "own-modules" else None)

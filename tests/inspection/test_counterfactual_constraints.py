@@ -186,7 +186,7 @@ def test_missing_values_stay_missing_and_levels_are_named():
     assert any("plan: basic -> " in str(change) for change in said)
 
 
-def test_a_level_that_training_did_not_know_may_stay_or_become_one_that_it_knew():
+def test_a_level_unseen_in_training_may_stay_or_become_a_seen_one():
     model, X = table_model(4)
     row = X[0].copy()
     row[1:4] = 0

@@ -155,7 +155,7 @@ def test_an_unfitted_model_is_refused():
         explain.path(plain_tree(), [0.0])
 
 
-def test_a_model_must_be_one_of_ours_and_know_its_classes():
+def test_a_model_must_be_one_of_ours_and_have_its_classes():
     model, X, y = fitted(max_depth=1)
     other = DecisionTreeClassifier().fit(X, y)
     for ask in (explain.path, explain.find_counterfactual):

@@ -114,7 +114,7 @@ def test_missing_values_are_a_level():
     assert "if score is known: False with 100% (60 rows)" in export.sentences(model)
 
 
-def test_a_regression_says_its_mean_and_a_single_leaf_says_always():
+def test_a_regression_is_described_by_its_mean_and_a_single_leaf_by_always():
     X, y = np.arange(40.0)[:, None] + 0.5, np.repeat([1.0, 5.0], 20)
     model = CrispTreeRegressor(max_depth=1, **AXIS).fit(X, y)
     assert sorted(export.sentences(model).splitlines()) == [

@@ -28,7 +28,7 @@ def test_it_takes_the_steps_of_torchs_adam():
         torch.testing.assert_close(value, theirs.parameters[name], rtol=1e-12, atol=1e-14)
 
 
-def test_a_split_that_rests_does_not_move_and_does_not_count_the_step():
+def test_a_split_without_rows_does_not_move_and_does_not_count_the_step():
     resting, alone = trainable(), trainable()
     adam, other = Adam(resting, 0.01), Adam(alone, 0.01)
     for step in range(4):

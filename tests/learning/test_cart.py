@@ -61,7 +61,7 @@ def test_a_threshold_is_rounded_down():
         assert float(single) <= value < float(np.nextafter(single, np.float32(np.inf)))
 
 
-def test_a_full_tree_on_digits_knows_its_rows_and_asks_one_feature_at_a_split():
+def test_a_full_tree_on_digits_classifies_its_rows_and_uses_one_feature_at_a_split():
     X, y = load_digits(return_X_y=True)
     X = X.astype(np.float32)
     tree = cart(X, y)

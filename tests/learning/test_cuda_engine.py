@@ -127,7 +127,7 @@ def test_numbers_train_in_windows_and_in_pieces_as_by_the_definition(is_tree, n_
 def test_windows_that_fill_the_device_train_with_the_steps_of_torch(data, monkeypatch):
     rows = as_windows(data)
     assert CudaEngine.supports(whole(FIGURE_1, rows), rows, Plan())
-    monkeypatch.setattr(cuda_engine, "SHARE_FOR_COPIES", 0.0)
+    monkeypatch.setattr(cuda_engine, "MAX_COPY_SHARE", 0.0)
     assert not CudaEngine.supports(whole(FIGURE_1, rows), rows, Plan())
     assert CudaEngine.supports(whole(FIGURE_1, data), data, Plan())
 

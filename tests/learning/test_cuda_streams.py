@@ -17,9 +17,9 @@ def test_works_that_share_a_device_take_half_of_its_memory_at_most(monkeypatch, 
     assert n_streams(torch.device("cuda"), n_works, bytes_each) == number
 
 
-def test_versions_of_torch_that_know_no_threads_on_a_device_get_one_work_after_the_other(monkeypatch):
+def test_versions_of_torch_without_threads_on_a_device_get_one_work_after_the_other(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (16 * GIB, 16 * GIB))
-    monkeypatch.setattr(cuda_graphs, "KNOWS_THREADS", "99.0")
+    monkeypatch.setattr(cuda_graphs, "MIN_TORCH_FOR_THREADS", "99.0")
     assert n_streams(torch.device("cuda"), 25, GIB) == 1
 
 

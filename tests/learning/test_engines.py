@@ -81,7 +81,7 @@ def hyperplanes(n, data):
 
 def networks(n, data):
     splits = ModuleSplits.build(ConvNet, n, (1, 16, 16), generator())
-    return splits.replaced({name: value.to(data.weight) for name, value in splits.parameters.items()})
+    return splits.replace_parameters({name: value.to(data.weight) for name, value in splits.parameters.items()})
 
 
 def stumps(make_splits, data):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.data.rows import ArrayRows, PickedRows, learn_scaling
-from crisptree.learning.fitting import Bag, fit_forest, fit_tree
+from crisptree.data.rows import ArrayRows, SelectedRows, learn_scaling
+from crisptree.learning.fitting import Bootstrap, fit_forest, fit_tree
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask, relative_weights
 from crisptree.targets import Classes, Gaussians
@@ -32,11 +32,11 @@ def spec_of(whole, **changes):
 
 def bags(number=3):
     rng = np.random.default_rng(1)
-    return [Bag(np.bincount(rng.integers(N, size=N), minlength=N), seed) for seed in range(number)]
+    return [Bootstrap(np.bincount(rng.integers(N, size=N), minlength=N), seed) for seed in range(number)]
 
 
 def alone(spec, whole, bag):
-    rows, here = whole.training, np.flatnonzero(bag.times)
+    rows, here = whole.training, np.flatnonzero(bag.counts)
     own = RowSet(rows.X[here], rows.y[here], bag.weight(rows)[here])
     return fit_tree(replace(spec, seed=bag.seed), TrainingTask(own, whole.scaling, whole.target)).tree
 
@@ -76,7 +76,7 @@ def test_trees_that_wait_become_the_same(monkeypatch):
     whole = problem()
     spec = spec_of(whole)
     at_once = [found.tree.weight for found in fit_forest(spec, whole, bags())]
-    monkeypatch.setattr("crisptree.learning.fitting.PAIRS_AT_ONCE", N)
+    monkeypatch.setattr("crisptree.learning.fitting.MAX_PAIRS_AT_ONCE", N)
     one_by_one = [found.tree.weight for found in fit_forest(spec, whole, bags())]
     assert all(np.array_equal(a, b) for a, b in zip(at_once, one_by_one, strict=True))
 
@@ -96,7 +96,7 @@ def test_thresholds_are_those_of_scikit_learns_tree():
     bag = bags(1)[0]
     tree = next(iter(fit_forest(spec, whole, [bag]))).tree
     assert (np.count_nonzero(tree.weight, axis=1) == 1).all()
-    here = np.flatnonzero(bag.times)
+    here = np.flatnonzero(bag.counts)
     scaled = whole.scaling.apply(X)
     rival = DecisionTreeClassifier(criterion="entropy", random_state=bag.seed)
     weight = relative_weights(bag.weight(whole.training)[here]).double().numpy()
@@ -109,8 +109,8 @@ def test_thresholds_are_those_of_scikit_learns_tree():
 
 def test_picked_rows_are_read_in_place():
     values = torch.arange(12.0).reshape(4, 3)
-    rows = PickedRows.of(ArrayRows(values), torch.tensor([3, 0, 3]))
-    again = PickedRows.of(rows, torch.tensor([0, 1]))
+    rows = SelectedRows.of(ArrayRows(values), torch.tensor([3, 0, 3]))
+    again = SelectedRows.of(rows, torch.tensor([0, 1]))
     assert again.index.tolist() == [3, 0]
     assert rows.data.data_ptr() == values.data_ptr()
     assert torch.equal(rows.batch(torch.tensor([0, 2])), values[[3, 3]])

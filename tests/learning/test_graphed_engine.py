@@ -27,7 +27,7 @@ def data(request):
 
 def modules(n, data):
     splits = ModuleSplits.build(ConvNet, n, (1, 16, 16), generator())
-    return splits.replaced({name: value.to(data.rows.values) for name, value in splits.parameters.items()})
+    return splits.replace_parameters({name: value.to(data.rows.values) for name, value in splits.parameters.items()})
 
 
 def stumps(data):

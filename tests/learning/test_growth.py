@@ -72,7 +72,7 @@ def test_a_leaf_is_split_only_with_enough_rows_and_keeps_enough_on_both_sides():
     assert tree.structure.n_splits <= 2
 
 
-def test_a_split_must_gain_what_is_asked_for():
+def test_a_split_must_reach_the_required_gain():
     X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
     assert grown(X, y, max_depth=4, min_impurity_decrease=0.5).structure.n_splits == 0
     X, y = diagonal()
@@ -101,7 +101,7 @@ def test_a_tree_can_grow_on_from_where_it_stands():
     assert deep.structure.n_leaves > shallow.structure.n_leaves
 
 
-def test_axis_splits_ask_one_feature_and_find_the_informative_one():
+def test_axis_splits_use_one_feature_and_find_the_informative_one():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 6))
     y = (X[:, 4] > 0.3).astype(int)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor, StopTraining, TrainingOptions
-from crisptree.data.rows import ArrayRows, PickedRows
+from crisptree.data.rows import ArrayRows, SelectedRows
 from crisptree.equations.annealing import damped_steepness
 from crisptree.equations.leaves import log_densities
 from crisptree.equations.routing import log_path_probabilities
@@ -182,7 +182,7 @@ def test_stumps_are_independent_problems():
     counts, _, _ = minimise(together, data, plan)
     for node, own in enumerate(rows.split(sizes)):
         columns = slice(node * K, (node + 1) * K)
-        picked = PickedRows.of(data.rows, own)
+        picked = SelectedRows.of(data.rows, own)
         part = Samples(picked, data.y[own], data.weight[own], data.target)
         groups = Groups(torch.arange(len(own)), torch.tensor([len(own)]))
         alone = Stumps(splits.select([node]), leaves[:, columns].clone(), groups)

@@ -43,11 +43,11 @@ def test_small_groups_go_through_their_rows_until_they_have_had_enough_updates()
 def test_one_batch_draws_no_random_numbers():
     shuffler = generator()
     before = shuffler.get_state()
-    groups_of(5, 3).shuffled(Plan(batch_size=10), shuffler)
+    groups_of(5, 3).shuffle(Plan(batch_size=10), shuffler)
     assert torch.equal(shuffler.get_state(), before)
 
 
-def test_rows_are_gathered_by_group_in_the_order_asked_for():
+def test_rows_are_gathered_by_group_in_the_requested_order():
     groups = group_rows(torch.tensor([2, 0, 1, 2, 0]), [2, 0])
     assert groups.rows.tolist() == [0, 3, 1, 4]
     assert groups.group.tolist() == [0, 0, 1, 1]
@@ -84,6 +84,6 @@ def test_as_many_rows_as_there_are_make_the_same_epochs_as_no_limit():
 
 
 def test_a_sample_of_the_groups_is_spread_evenly_over_their_rows():
-    sample = groups_of(100, 10).sampled(Plan(batch_size=5, rows_per_epoch=22))
+    sample = groups_of(100, 10).sample(Plan(batch_size=5, rows_per_epoch=22))
     assert sample.sizes.tolist() == [20, 5]
     assert sample.rows.tolist() == [*range(0, 100, 5), *range(100, 110, 2)]

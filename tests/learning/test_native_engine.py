@@ -62,7 +62,7 @@ def test_a_small_mass_threshold_changes_little_and_saves_much(threshold, monkeyp
 
 def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
     monkeypatch.setattr("crisptree.threads.available_cores", lambda: 5)
-    monkeypatch.setattr("crisptree.learning.samples.VALUES_FOR_THREADS", 0)
+    monkeypatch.setattr("crisptree.learning.samples.MIN_VALUES_FOR_THREADS", 0)
     results = []
     for threads in (1, 2, 5):
         data = replace(samples(), n_jobs=threads)

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crisptree.data.rows import ArrayRows, PickedRows
+from crisptree.data.rows import ArrayRows, SelectedRows
 from crisptree.learning.cart import fit_cart
 from crisptree.learning.engines.native_engine import LbfgsEngine
 from crisptree.learning.finetuning import finetune
@@ -262,13 +262,13 @@ def test_a_row_of_weight_two_is_two_rows(target):
 def test_selected_rows_are_those_of_the_array():
     data = make_samples(Classes(3))
     index = torch.from_numpy(np.random.default_rng(0).permutation(N)[:150])
-    picked = Samples(PickedRows.of(data.rows, index), data.y[index], data.weight[index], data.target)
+    picked = Samples(SelectedRows.of(data.rows, index), data.y[index], data.weight[index], data.target)
     copied = replace(picked, rows=ArrayRows(data.rows.values[index]))
     one, two = (train(make_spec(), samples)[0].tuned.tree for samples in (picked, copied))
     assert all(map(np.array_equal, arrays_of(one), arrays_of(two)))
 
 
-def test_a_listener_hears_of_every_stage_and_stops_the_training_there():
+def test_a_listener_is_called_at_every_stage_and_stops_the_training_there():
     data, spec = make_samples(Classes(3)), make_spec()
     heard = []
     (whole,) = train(spec, data, on_epoch=heard.append)

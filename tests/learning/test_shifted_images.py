@@ -41,7 +41,7 @@ def test_every_image_is_shifted_by_its_own_number_of_pixels_and_comes_back(shape
     everything = torch.arange(len(values))
     assert torch.equal(rows.batch(everything), values)
     seen = set()
-    with rows.shifted(generator(1)):
+    with rows.shift(generator(1)):
         for number, row in enumerate(rows.batch(everything)):
             steps = range(-reach, reach + 1)
             found = [(a, b) for a in steps for b in steps if torch.equal(row, by_hand(values[number], shape, a, b))]
@@ -53,7 +53,7 @@ def test_every_image_is_shifted_by_its_own_number_of_pixels_and_comes_back(shape
 
 def test_images_come_back_after_an_error_too():
     rows = ShiftedImages.of(images((3, 3)), (3, 3), 1)
-    with pytest.raises(KeyError), rows.shifted(generator()):
+    with pytest.raises(KeyError), rows.shift(generator()):
         raise KeyError
     assert torch.equal(rows.base, rows.unshifted)
 
@@ -106,13 +106,13 @@ def test_leaves_are_counted_and_choices_judged_by_the_images_as_they_are():
 
 def test_pixels_that_are_scaled_alike_may_take_each_others_places():
     scaling = Scaling.learn(DIGITS, np.ones(len(DIGITS)), "global")
-    alike = scaling.same_for_pixels()
+    alike = scaling.share_between_pixels()
     assert alike.is_same_for_pixels()
     assert not scaling.is_same_for_pixels()
     assert alike.factor[0] == scaling.factor.max()
     assert alike.center[0] == pytest.approx(DIGITS.mean())
     np.testing.assert_array_equal(alike.spread, scaling.spread)
-    assert scaling.same_for_pixels(2).is_same_for_pixels(2)
+    assert scaling.share_between_pixels(2).is_same_for_pixels(2)
 
 
 def test_modules_train_on_shifted_images_too():

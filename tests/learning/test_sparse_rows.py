@@ -71,7 +71,7 @@ def both(make_trainee, data, plan, monkeypatch, constraint=""):
 @pytest.mark.parametrize("algorithm", ["em", "likelihood", "alternating"])
 @pytest.mark.parametrize("penalties", PENALTIES)
 @pytest.mark.parametrize(("epochs", "batch_size", "bound"), [(1, 1000, 1e-10), (5, 40, 1e-6)])
-def test_sparse_rows_train_natively_as_the_definition_says(
+def test_sparse_rows_train_natively_as_defined(
     make_trainee, algorithm, penalties, epochs, batch_size, bound, monkeypatch
 ):
     data = samples()
@@ -116,7 +116,7 @@ def test_a_weight_moves_only_where_a_row_has_a_value(monkeypatch):
 
 @pytest.mark.parametrize("structure", [FIGURE_1, random_structure(25, 1)])
 def test_sparse_rows_take_the_same_steps_for_any_number_of_threads(structure, monkeypatch):
-    monkeypatch.setattr("crisptree.learning.samples.VALUES_FOR_THREADS", 0)
+    monkeypatch.setattr("crisptree.learning.samples.MIN_VALUES_FOR_THREADS", 0)
     monkeypatch.setattr("crisptree.threads.available_cores", lambda: 3)
     plan = Plan("likelihood", epochs=3, batch_size=60, learning_rate=0.05, input_noise=0.3, mass_threshold=1e-3)
     found = []
@@ -166,7 +166,7 @@ def test_sparse_scaling_divides_by_the_spread_and_keeps_zeros():
         assert not found.center.any()
         for part in ("factor", "mean", "spread"):
             assert np.allclose(getattr(found, part), getattr(dense, part), rtol=1e-6)
-        assert np.allclose(SparseRows.of(X).scaled(found).dense(), X.toarray() * found.factor, rtol=1e-6)
+        assert np.allclose(SparseRows.of(X).scale(found).dense(), X.toarray() * found.factor, rtol=1e-6)
 
 
 def test_constant_columns_have_no_scale_whether_they_are_zeros_or_not():

@@ -9,7 +9,7 @@ from crisptree.equations.routing import log_likelihoods
 from crisptree.learning.engines.base import penalty_shares
 from crisptree.learning.engines.torch_engine import add_penalty_gradient
 from crisptree.learning.finetuning import WholeTree, finetune, hard_score
-from crisptree.learning.fitting import FEW_VALUES, device_of
+from crisptree.learning.fitting import MAX_VALUES_FOR_CPU, resolve_device
 from crisptree.learning.loop import ALGORITHMS, DivergenceError, train
 from crisptree.learning.options import Plan, Spec
 from crisptree.learning.samples import Groups, RowSet, TrainingTask
@@ -210,9 +210,9 @@ def test_a_stump_has_its_penalties_to_itself():
     ("n_rows", "target", "split", "has_kernels", "device"),
     [
         (100, Classes(2), "oblique", True, "cpu"),
-        (FEW_VALUES // 2, Classes(2), "oblique", True, "cuda"),
-        (FEW_VALUES // 2, Gaussians(2), "oblique", True, "cuda"),
-        (FEW_VALUES // 2, Gaussians(2), "oblique", False, "cpu"),
+        (MAX_VALUES_FOR_CPU // 2, Classes(2), "oblique", True, "cuda"),
+        (MAX_VALUES_FOR_CPU // 2, Gaussians(2), "oblique", True, "cuda"),
+        (MAX_VALUES_FOR_CPU // 2, Gaussians(2), "oblique", False, "cpu"),
         (100, Gaussians(2), "oblique", True, "cpu"),
         (100, Classes(2), torch.nn.Linear, False, "cuda"),
     ],
@@ -223,7 +223,7 @@ def test_auto_is_the_device_that_is_quicker(n_rows, target, split, has_kernels, 
     X = np.broadcast_to(np.float32(0), (n_rows, 2))
     part = RowSet(X, np.zeros(n_rows, dtype=np.int64), np.ones(n_rows))
     problem = TrainingTask(part, Scaling.none(2), target)
-    assert device_of("auto", problem, split, has_kernels=has_kernels).type == device
+    assert resolve_device("auto", problem, split, has_kernels=has_kernels).type == device
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_auto_is_the_device_that_is_quicker(n_rows, target, split, has_kernels, 
     ],
     ids=str,
 )
-def test_a_spec_knows_what_the_kernels_on_cuda_can_do(changes, has_kernels):
+def test_a_spec_resolves_what_the_kernels_on_cuda_can_do(changes, has_kernels):
     values = plain_regressor(steepness_step=0.1).training_parameters() | changes
     assert (
         Spec.of(values, input_norm=4, mean_weight=1.0, n_rows=100, image_shape=None, seed=0).has_kernels == has_kernels

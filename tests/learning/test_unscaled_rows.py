@@ -54,7 +54,7 @@ def test_a_fit_without_a_scaled_copy_is_the_same_bit_for_bit(more, monkeypatch, 
 def test_batches_are_those_of_the_copy_and_do_not_become_infinite():
     X = np.array([[1e38, 1.0], [-3e38, 2.0], [0.0, 3.0]], dtype=np.float32)
     scaling = Scaling(np.zeros(2), np.array([1e3, 2.0]), np.zeros(2), np.ones(2))
-    whole = ArrayRows.scaled(X, scaling, torch.device("cpu"))
+    whole = ArrayRows.scale(X, scaling, torch.device("cpu"))
     lazy = UnscaledRows(X, scaling)
     some = torch.tensor([2, 0, 1])
     y, weight = torch.zeros(3, dtype=torch.long), torch.ones(3)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor, StopTraining, TrainingOptions
-from crisptree.learning.finetuning import FinetuningStage, UpperLevels, stages
+from crisptree.learning.finetuning import FinetuningStage, UpperLevels, list_stages
 from crisptree.learning.options import Plan
 from crisptree.persistence.checkpoints import CheckpointStore
 from crisptree.splits import ObliqueSplits
@@ -26,8 +26,8 @@ def noise(n=120, n_features=4):
 @pytest.fixture
 def three_splits_are_many(monkeypatch):
     """Trees of three splits count as large, so that tests need none of thousands."""
-    monkeypatch.setattr("crisptree.learning.finetuning.MANY_SPLITS", 3)
-    monkeypatch.setattr("crisptree.learning.finetuning.ROWS_PER_SPLIT", 100)
+    monkeypatch.setattr("crisptree.learning.finetuning.MIN_SPLITS_OF_LARGE_TREE", 3)
+    monkeypatch.setattr("crisptree.learning.finetuning.MAX_ROWS_PER_SPLIT", 100)
 
 
 def tuned_levels(model):
@@ -58,8 +58,8 @@ def counts_of(tree, x, y):
 )
 def test_levels_are_doubled_until_the_whole_of_a_large_tree_is_trained(upper, depth, levels):
     plan, structure = Plan(upper_levels=upper, mass_threshold=1e-3), TreeStructure.balanced(depth)
-    found = stages(plan, structure, n_rows=4 * structure.n_splits)
-    assert stages(plan, structure, n_rows=4 * structure.n_splits + 1) == [
+    found = list_stages(plan, structure, n_rows=4 * structure.n_splits)
+    assert list_stages(plan, structure, n_rows=4 * structure.n_splits + 1) == [
         FinetuningStage(depth, Plan(mass_threshold=1e-3))
     ]
     assert [stage.levels for stage in found] == levels
@@ -70,11 +70,11 @@ def test_levels_are_doubled_until_the_whole_of_a_large_tree_is_trained(upper, de
 
 def test_exact_steps_stay_exact_and_no_threshold_is_above_one():
     large = TreeStructure.balanced(11)
-    assert [stage.plan.mass_threshold for stage in stages(Plan(upper_levels=4), large, 1)] == [0.0, 0.0, 0.0]
-    assert stages(Plan(upper_levels=4, mass_threshold=0.5), large, 1)[-1].plan.mass_threshold == 1.0
+    assert [stage.plan.mass_threshold for stage in list_stages(Plan(upper_levels=4), large, 1)] == [0.0, 0.0, 0.0]
+    assert list_stages(Plan(upper_levels=4, mass_threshold=0.5), large, 1)[-1].plan.mass_threshold == 1.0
 
 
-def test_upper_levels_send_rows_where_the_whole_tree_does_and_know_their_classes():
+def test_upper_levels_send_rows_where_the_whole_tree_does_and_have_their_classes():
     tree, x = random_tree(4), torch.randn(500, 3, generator=torch.Generator().manual_seed(1))
     y = (x[:, 0] > 0).long()
     upper = UpperLevels.of(tree, FinetuningStage(2, Plan()), lambda tree: counts_of(tree, x, y))
@@ -88,7 +88,7 @@ def test_upper_levels_send_rows_where_the_whole_tree_does_and_know_their_classes
     np.testing.assert_allclose(upper.tree.leaves, counts / counts.sum(dim=1, keepdim=True), atol=1e-4)
 
 
-def test_a_leaf_of_upper_levels_that_no_row_reaches_says_what_leaves_below_say():
+def test_a_leaf_of_upper_levels_that_no_row_reaches_predicts_the_mean_of_the_leaves_below():
     tree = random_tree(2)
     upper = UpperLevels.of(tree, FinetuningStage(1, Plan()), lambda tree: torch.zeros(2, 2))
     np.testing.assert_allclose(upper.tree.leaves[0], tree.leaves[:2].mean(dim=0), rtol=1e-6)
@@ -99,7 +99,9 @@ def test_what_was_trained_above_is_put_back_and_nothing_else_moves():
     upper = UpperLevels.of(tree, FinetuningStage(1, Plan()), lambda tree: torch.ones(2, 2))
     same = upper.put_back(upper.tree)
     np.testing.assert_array_equal(same.route(x), tree.route(x))
-    turned = upper.tree.splits.replaced({name: -value for name, value in upper.tree.splits.parameters.items()})
+    turned = upper.tree.splits.replace_parameters(
+        {name: -value for name, value in upper.tree.splits.parameters.items()}
+    )
     found = upper.put_back(Tree(upper.tree.structure, turned, upper.tree.leaves)).splits.parameters["weight"]
     before = tree.splits.parameters["weight"]
     np.testing.assert_array_equal(found[0], -before[0])

@@ -68,7 +68,7 @@ def test_a_batch_that_goes_in_pieces_gives_the_same_bits_too():
     results = []
     for samples in both(VIEWS[0], torch.float32):
         trainee = WholeTree(random_tree(random_structure(400, 1), samples.n_features, 3), samples)
-        trainee.splits = trainee.splits.replaced({k: v.float() for k, v in trainee.splits.parameters.items()})
+        trainee.splits = trainee.splits.replace_parameters({k: v.float() for k, v in trainee.splits.parameters.items()})
         trainee.leaves = trainee.leaves.float()
         plan = Plan(epochs=1, batch_size=1000, steepness=0.1)
         steps = NativeEngine(trainee, samples, plan, fresh=False)

@@ -190,7 +190,7 @@ def test_unaligned_arrays_are_refused_by_the_bindings():
             wrong()
 
 
-def test_unaligned_rows_and_windows_are_copied_on_the_way():
+def test_unaligned_rows_and_windows_are_copied():
     tree = random_tree(random_structure(4, 0), 6, 2).crisp(Scaling.none(6), 1.0)
     X = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32)
     expected = routing.route_array(tree, X)

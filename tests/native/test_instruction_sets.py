@@ -74,7 +74,7 @@ def test_sets_that_the_processor_lacks_are_skipped_with_a_line(monkeypatch, caps
         instruction_sets.main(["mmx"])
 
 
-def test_golden_records_tell_instruction_sets_and_processors_apart(monkeypatch, tmp_path):
+def test_golden_records_depend_on_instruction_set_and_processor(monkeypatch, tmp_path):
     descriptions = [machine.machine()]
     monkeypatch.setattr(native, "instruction_set", "another")
     descriptions.append(machine.machine())

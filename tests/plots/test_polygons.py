@@ -61,7 +61,7 @@ def test_the_middle_of_a_cell_is_routed_to_its_leaf(seed):
     assert route_rows(tree, points).tolist() == shown
 
 
-def test_a_split_without_weights_sends_its_whole_cell_one_way():
+def test_a_split_without_weights_sends_its_whole_cell_to_one_side():
     stump = TreeStructure.stump()
     for bias, right in ((1.0, True), (-1.0, False), (0.0, False)):
         found = compute_cells(stump, np.zeros((1, 2)), np.array([bias]), SQUARE)

@@ -52,7 +52,7 @@ def test_a_steeper_surface_is_nearer_to_the_hard_one():
     assert len(np.unique(surfaces[0].round(3).reshape(-1, 3), axis=0)) > 100
 
 
-def test_a_model_that_knows_column_names_draws_without_a_warning():
+def test_a_model_with_column_names_draws_without_a_warning():
     frame = pd.DataFrame(FIGURE_1_ROWS, columns=["width", "$height_1$"])
     model = plain_tree(max_depth=2, epochs=2, finetune_epochs=1, min_updates=5, random_state=0)
     ax = plot_regions(model.fit(frame, LABELS), frame, LABELS, steepness=2.0, resolution=20)
@@ -94,7 +94,7 @@ def test_rows_of_other_features_than_the_models_are_refused(model, rows):
         plot_regions(model, rows)
 
 
-def test_labels_that_the_model_does_not_know_are_named():
+def test_labels_unknown_to_the_model_are_named():
     with pytest.raises(
         ValueError, match=r"`y` must hold classes that the model knows, \['blue', 'red'\]; got \['green'\]"
     ):

@@ -21,7 +21,7 @@ def predict(n_trees, noise, rng, y, bias):
     return EnsemblePredictions(predicted.mean(axis=0), predicted.var(axis=0, ddof=1), y, np.full(len(y), n_trees))
 
 
-def test_a_few_trees_tell_how_good_many_would_be():
+def test_a_few_trees_estimate_how_good_many_would_be():
     rng = np.random.default_rng(0)
     y, bias = rng.normal(size=(20_000, 1)), 0.3
     few, many = (predict(trees, 1.0, rng, y, bias) for trees in (5, 25))
@@ -30,7 +30,7 @@ def test_a_few_trees_tell_how_good_many_would_be():
     assert few.score(Gaussians(1), 25).mean() == pytest.approx(expected, abs=0.02)
 
 
-def test_a_few_trees_of_two_kinds_tell_how_good_a_mixture_would_be():
+def test_a_few_trees_of_two_kinds_estimate_how_good_a_mixture_would_be():
     rng = np.random.default_rng(1)
     y, shared = rng.normal(size=(20_000, 1)), rng.normal(size=(20_000, 1))
     one, other = predict(5, 0.5, rng, y, 0.6 * shared), predict(5, 1.0, rng, y, -0.4 * shared)

@@ -184,7 +184,7 @@ def make_noise_trial(n_right: int, noise: float, depth: int = 8) -> Trial:
     return Trial({"max_depth": depth, "input_noise": noise}, scores, np.ones(1000), 1.0, 1.0, np.full(1000, 0.5))
 
 
-def test_of_short_trials_that_cannot_be_told_apart_the_one_with_the_most_noise_is_preferred():
+def test_of_short_trials_that_cannot_be_distinguished_the_one_with_the_most_noise_is_preferred():
     best, close, far = make_noise_trial(802, 0.3), make_noise_trial(802, 0.7), make_noise_trial(700, 1.4)
     shallow = make_noise_trial(802, 1.4, depth=4)
     assert prefer_noise(best, [best, close, far, shallow]) is close

@@ -43,14 +43,14 @@ def test_a_batch_of_one_row_keeps_its_shape(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_selecting_and_concatenating_keep_every_split_as_it_was(kind):
     splits, x = make(kind, 4), torch.randn(5, 6, generator=generator(1))
-    again = AbstractSplits.concatenated([splits.select([2, 0]), splits.select([3])])
+    again = AbstractSplits.concatenate([splits.select([2, 0]), splits.select([3])])
     torch.testing.assert_close(again(x), splits(x)[:, [2, 0, 3]])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_frozen_copy_does_not_follow_the_original(kind):
     splits = make(kind, 2).trainable()
-    frozen = splits.detached()
+    frozen = splits.detach()
     with torch.no_grad():
         for value in splits.parameters.values():
             value += 1
@@ -67,7 +67,7 @@ def test_first_directions_have_unit_length_and_pass_through_their_centers():
 def test_every_feature_is_a_candidate_and_the_selected_one_keeps_its_threshold():
     candidates = AxisCandidates.initial(torch.randn(3, 6, generator=generator(1)), generator())
     x, node, winner = torch.randn(3, 6, generator=generator(2)), torch.arange(3), torch.tensor([5, 0, 2])
-    chosen = candidates.chosen(winner)
+    chosen = candidates.select_candidates(winner)
     torch.testing.assert_close(chosen.at(x, node), candidates.at(x, node)[node, winner])
     with pytest.raises(TypeError, match="their own node only"):
         candidates(x)

@@ -128,7 +128,7 @@ def fitted(problem, **changes):
         {"max_leaf_nodes": 4},
     ],
 )
-def test_a_tree_of_rates_trains_in_every_way(rates, changes):
+def test_a_tree_of_rates_trains_with_every_option(rates, changes):
     tree, rows = fitted(rates, **changes), rates.training
     found = tree.labels(route_rows(tree, rows.X))
     truth = np.where(rows.X[:, 0] > rows.X[:, 1], 6.0, np.where(rows.X[:, 2] > 0, 1.0, 2.5))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from crisptree.targets import Classes, gain
-from crisptree.targets.classification import SMALLEST_PROBABILITY
+from crisptree.targets.classification import MIN_PROBABILITY
 
 
 def test_counts_add_up_the_responsibilities_by_class():
@@ -16,7 +16,7 @@ def test_counts_add_up_the_responsibilities_by_class():
 def test_leaf_distributions_are_frequencies_without_exact_zeros():
     tables = Classes(3).update(torch.tensor([[3.0, 1.0, 0.0]]), torch.ones(1, 3) / 3)
     torch.testing.assert_close(tables, torch.tensor([[0.75, 0.25, 0.0]]), atol=1e-6, rtol=0)
-    assert tables.min() >= SMALLEST_PROBABILITY / 2
+    assert tables.min() >= MIN_PROBABILITY / 2
 
 
 def test_an_empty_leaf_keeps_its_distribution():

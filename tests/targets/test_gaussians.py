@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.equations.leaves import DEEPEST_DOUBT, SMALLEST_VARIANCE
+from crisptree.equations.leaves import DEEPEST_DOUBT, MIN_VARIANCE
 from crisptree.targets import Gaussians, gain, regression
 from tests.toys import generator, random_gaussians
 
@@ -62,8 +62,8 @@ def test_the_update_never_lowers_the_likelihood_of_its_rows():
 
 def test_a_variance_stays_above_its_floor():
     one_row = torch.tensor([[1.0, 0.3, 0.09]], dtype=torch.float64)
-    assert Gaussians(2).update(one_row, one_row[:, :2])[0, 1] == SMALLEST_VARIANCE
-    assert Gaussians(2).tables(one_row.numpy())[0, 1] == SMALLEST_VARIANCE
+    assert Gaussians(2).update(one_row, one_row[:, :2])[0, 1] == MIN_VARIANCE
+    assert Gaussians(2).tables(one_row.numpy())[0, 1] == MIN_VARIANCE
 
 
 def test_a_prior_is_rows_that_are_spread_like_all():

@@ -105,7 +105,7 @@ def test_modules_train_on_the_repeated_rows_too(make, monkeypatch):
 
     def networks(n):
         splits = ModuleSplits.build(ConvNet, n, (1, 16, 16), generator())
-        return splits.replaced({name: value.double() for name, value in splits.parameters.items()})
+        return splits.replace_parameters({name: value.double() for name, value in splits.parameters.items()})
 
     def trainee(data, row):
         if make is stumps:

@@ -91,7 +91,7 @@ def test_the_callers_random_numbers_and_threads_are_left_alone_while_a_fit_runs(
     assert set(seen) == {(3, True)}
 
 
-def test_workers_have_torch_on_one_thread_each_and_answer_in_order(three_threads):
+def test_workers_have_torch_on_one_thread_each_and_return_in_order(three_threads):
     with workers(2) as each:
         assert list(each(lambda number: (number, torch.get_num_threads()), range(9))) == [(n, 1) for n in range(9)]
         torch.randn(2**17).sum()

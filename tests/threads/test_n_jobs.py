@@ -25,7 +25,7 @@ def test_n_jobs_counts_as_in_scikit_learn(n_jobs, expected, eight_cores):
     assert threads.n_threads(n_jobs) == expected
 
 
-def test_none_is_what_the_context_of_joblib_says(eight_cores):
+def test_none_is_what_the_joblib_context_sets(eight_cores):
     with joblib.parallel_config(n_jobs=3):
         assert threads.n_threads(None) == 3
         assert threads.n_threads(2) == 2
@@ -77,7 +77,7 @@ def test_prediction_resolves_n_jobs_as_fits_do(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "regressor", "forest"])
-def test_answers_are_the_same_for_any_n_jobs(kind, monkeypatch):
+def test_predictions_are_the_same_for_any_n_jobs(kind, monkeypatch):
     monkeypatch.setattr(threads, "available_cores", lambda: 3)
     data = Data.of(300, 5)
     found = [FITS[kind](data, **QUICK, n_jobs=n_jobs).predict(data.X) for n_jobs in (None, -1, -2, 2)]

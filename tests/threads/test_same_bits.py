@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from crisptree import CrispSegmenter, CrispTreeClassifier, threads
-from crisptree.learning.samples import VALUES_FOR_THREADS
+from crisptree.learning.samples import MIN_VALUES_FOR_THREADS
 from tests.golden.cases import QUICK
 from tests.golden.summary import found
 
@@ -23,7 +23,7 @@ class WithDropout(torch.nn.Sequential):
 
 @pytest.fixture(scope="module")
 def many():
-    assert N_ROWS * N_FEATURES > VALUES_FOR_THREADS
+    assert N_ROWS * N_FEATURES > MIN_VALUES_FOR_THREADS
     random = np.random.default_rng(0)
     X = random.normal(size=(N_ROWS, N_FEATURES)).astype(np.float32)
     scores = X @ random.normal(size=(N_FEATURES, 4)) + random.normal(size=(N_ROWS, 4))
@@ -87,7 +87,7 @@ def test_a_segmentation_of_many_windows_has_the_same_bits_for_any_number_of_thre
     assert one == two
 
 
-def test_trees_of_modules_answer_alike_for_any_number_of_threads(many, monkeypatch):
+def test_trees_of_modules_predict_alike_for_any_number_of_threads(many, monkeypatch):
     monkeypatch.setattr(threads, "available_cores", lambda: 3)
     X, scores = many[0][:5000], many[1][:5000]
     model = CrispTreeClassifier.from_flat(**{**QUICK, **FEW, "split": WithDropout}).fit(X, scores.argmax(axis=1))

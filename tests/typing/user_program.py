@@ -154,7 +154,7 @@ def use_classifier(folder: Path) -> None:
     assert model.truncate(0).get_depth() == 0
     assert model.prune(0.0).before_finetuning().get_depth() == model.get_depth() == 1
     assert len(model.cost_complexity_pruning_path().ccp_alphas) > 0
-    assert quick_tree().partial_fit(X, y, classes=[0, 1]).partial_fit(X, y, memory=0.5).get_depth() == 1
+    assert quick_tree().partial_fit(X, y, classes=[0, 1]).partial_fit(X, y, decay=0.5).get_depth() == 1
     assert quick_tree().distill(model, frame, copies=1).get_depth() == 1
     numbered = quick_tree().fit(pd.DataFrame(X), y)
     labels: list[Any] = numbered.column_labels_

@@ -23,7 +23,7 @@ MIN_SPREAD = 1e-35
 """Columns with a smaller range count as constant: the folded weight would overflow float32."""
 
 
-def scaled(values: Any, center: Any, factor: Any) -> Any:
+def scale(values: Any, center: Any, factor: Any) -> Any:
     """(x − center) · factor, for arrays and tensors; clipped to the range of float32."""
     return ((values - center) * factor).clip(-MAX_FLOAT32, MAX_FLOAT32)
 
@@ -75,11 +75,11 @@ class Scaling:
         """Scale rows in double precision; the result is float32."""
         result = np.empty(X.shape, dtype=np.float32)
 
-        def scale(rows: slice) -> None:
+        def scale_block(rows: slice) -> None:
             with np.errstate(under="ignore"):  # what underflows is 0
-                result[rows] = scaled(X[rows], self.center, self.factor)
+                result[rows] = scale(X[rows], self.center, self.factor)
 
-        for _ in over_blocks(scale, len(X), max(ROWS_IN_CACHE, VALUES_IN_CACHE // max(X.shape[1], 1)), n_jobs):
+        for _ in over_blocks(scale_block, len(X), max(ROWS_IN_CACHE, VALUES_IN_CACHE // max(X.shape[1], 1)), n_jobs):
             pass
         return result
 
@@ -102,11 +102,11 @@ class Scaling:
         raw = weight.astype(np.float64)
         return raw * self.unit, bias + raw @ self.center
 
-    def repeated(self, times: int) -> Scaling:
+    def repeat(self, times: int) -> Scaling:
         """Return the scaling of rows that repeat these features, as the pixels of an image do."""
         return Scaling(*(np.tile(part, times) for part in (self.center, self.factor, self.mean, self.spread)))
 
-    def same_for_pixels(self, n_channels: int = 1) -> Scaling:
+    def share_between_pixels(self, n_channels: int = 1) -> Scaling:
         """Return one center per channel and one factor for all pixels, as random shifts need it.
 
         Pixels that are constant in training have a factor too: a neighbour that varies may be shifted there.
@@ -253,14 +253,14 @@ class SparseRows:
         np.maximum.at(high, self.index, self.data)
         return high - low > MIN_SPREAD
 
-    def scaled(self, scaling: Scaling) -> SparseRows:
+    def scale(self, scaling: Scaling) -> SparseRows:
         """Scale the rows; the scaling must keep zeros."""
         if np.any(scaling.center):
             raise ValueError(
                 "sparse rows must be scaled without being centred, and this tree was trained on dense rows, which are. "
                 "Give dense rows again, or use a new estimator."
             )
-        return replace(self, data=scaled(self.data, 0.0, scaling.factor[self.index]).astype(np.float32))
+        return replace(self, data=scale(self.data, 0.0, scaling.factor[self.index]).astype(np.float32))
 
 
 Image = npt.NDArray[np.float32]
@@ -421,7 +421,7 @@ class Windows:
         """Return rows: the definition for the kernels.  (b,) → (b, n_features)"""
         return self[rows]
 
-    def scaled(self, scaling: Scaling, n_jobs: int | None = 1) -> Windows:
+    def scale(self, scaling: Scaling, n_jobs: int | None = 1) -> Windows:
         """Return the windows of the scaled images; ``scaling`` is that of a row, which repeats that of the planes."""
         pixels = scaling.first(self.n_planes).apply(self.data.reshape(-1, self.n_planes), n_jobs)
         return Windows(pixels.reshape(-1), self.base, self.offset, self.n_planes)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.data.raw_rows import Doubles, Scaling, SparseRows, Windows, scaled
+from crisptree.data.raw_rows import Doubles, Scaling, SparseRows, Windows, scale
 from crisptree.threads import row_blocks
 
 
@@ -28,7 +28,7 @@ class ArrayRows:
     values: Tensor
 
     @classmethod
-    def scaled(
+    def scale(
         cls, X: npt.NDArray[np.float32], scaling: Scaling, device: torch.device, n_jobs: int | None = 1
     ) -> ArrayRows:
         """Scale the rows, on the device that trains."""
@@ -37,7 +37,7 @@ class ArrayRows:
         rows = torch.tensor(X, device=device)
         center, factor = (torch.from_numpy(part).to(device) for part in (scaling.center, scaling.factor))
         for block in row_blocks(len(X)):
-            rows[block] = scaled(rows[block], center, factor)
+            rows[block] = scale(rows[block], center, factor)
         return cls(rows)
 
     @property
@@ -66,12 +66,12 @@ class ArrayRows:
 
 
 @dataclass(frozen=True, eq=False)
-class PickedRows(Windows):
+class SelectedRows(Windows):
     """Rows ``index`` (m,) of an array ``values`` (n, n_features), possibly repeated; kernels read them as windows.
 
     Examples
     --------
-    >>> rows = PickedRows.of(ArrayRows(torch.tensor([[1.0, 2.0], [3.0, 4.0]])), torch.tensor([1, 1, 0]))
+    >>> rows = SelectedRows.of(ArrayRows(torch.tensor([[1.0, 2.0], [3.0, 4.0]])), torch.tensor([1, 1, 0]))
     >>> rows.batch(torch.tensor([0, 2])).tolist()
     [[3.0, 4.0], [1.0, 2.0]]
     """
@@ -80,9 +80,9 @@ class PickedRows(Windows):
     index: Tensor = field(kw_only=True)
 
     @classmethod
-    def of(cls, rows: ArrayRows | PickedRows, index: Tensor) -> PickedRows:
+    def of(cls, rows: ArrayRows | SelectedRows, index: Tensor) -> SelectedRows:
         """Select rows of an array, or of a selection."""
-        if isinstance(rows, PickedRows):
+        if isinstance(rows, SelectedRows):
             index = rows.index[index]
         values = rows.values
         width = values.shape[1]
@@ -99,7 +99,7 @@ MAX_COPY_BYTES = 2**28
 
 @dataclass(frozen=True, eq=False)
 class UnscaledRows:
-    """Raw rows, in memory or memory-mapped, that are scaled when they are read: bit-identical to ``ArrayRows.scaled``.
+    """Raw rows, in memory or memory-mapped, that are scaled when they are read: bit-identical to ``ArrayRows.scale``.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class ShiftedImages(Windows):
     >>> rows = ShiftedImages.of(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), (2, 2), max_shift=1)
     >>> rows.batch(torch.tensor([0])).tolist()
     [[1.0, 2.0, 3.0, 4.0]]
-    >>> with rows.shifted(torch.Generator().manual_seed(1)):
+    >>> with rows.shift(torch.Generator().manual_seed(1)):
     ...     rows.batch(torch.tensor([0])).tolist()
     [[3.0, 4.0, 3.0, 4.0]]
     """
@@ -189,7 +189,7 @@ class ShiftedImages(Windows):
         return cls(data.reshape(-1), base.clone(), offset, channels, base, max_shift, pitch)
 
     @contextmanager
-    def shifted(self, generator: torch.Generator) -> Iterator[None]:
+    def shift(self, generator: torch.Generator) -> Iterator[None]:
         """Shift every image by random numbers of pixels, uniform up to ``max_shift``, inside the context."""
         across, down = torch.randint(-self.max_shift, self.max_shift + 1, (2, len(self)), generator=generator).to(
             self.device
@@ -283,12 +283,12 @@ def scale_rows(
 ) -> ScaledRows:
     """Scale rows on the device that trains; a large array on the CPU when it is read, unless ``as_array``."""
     if isinstance(X, SparseRows):
-        return SparseTrainingRows(X.scaled(scaling))
+        return SparseTrainingRows(X.scale(scaling))
     if not isinstance(X, Windows):
         in_place = scaling.is_identity and X.flags.writeable
         if device.type == "cpu" and not as_array and not in_place and X.nbytes > MAX_COPY_BYTES:
             return UnscaledRows(X, scaling)
-        return ArrayRows.scaled(X, scaling, device, n_jobs)
-    windows = X.scaled(scaling, n_jobs)
+        return ArrayRows.scale(X, scaling, device, n_jobs)
+    windows = X.scale(scaling, n_jobs)
     data, base, offset = (torch.from_numpy(part).to(device) for part in windows.arrays)
     return Windows(data, base, offset, X.n_planes)

@@ -120,7 +120,7 @@ def materialize(X: Any, name: str = "X") -> Any:
         except ImportError as error:
             raise ImportError(
                 f"{name} must be an array, or a frame of pandas or polars, where pyarrow is not installed; got "
-                f"{_described(X)}. Install it with: pip install 'crisptree[tables]'"
+                f"{_describe_type(X)}. Install it with: pip install 'crisptree[tables]'"
             ) from error
         return pyarrow.table(X)
     if is_array or hasattr(X, "toarray"):
@@ -130,7 +130,7 @@ def materialize(X: Any, name: str = "X") -> Any:
         raise _not_in_memory(X, name, loader)
     if X is not None and not np.isscalar(X) and not hasattr(type(X), "__len__"):
         raise TypeError(
-            f"{name} must be an array, a list, a sparse matrix or a table; got {_described(X)}, which is none of them."
+            f"{name} must be an array, a list, a sparse matrix or a table; got {_describe_type(X)}, which is neither."
         )
     return X
 
@@ -171,10 +171,10 @@ def is_arrow(X: Any) -> bool:
 
 
 def _not_in_memory(X: Any, name: str, loader: str) -> TableError:
-    return TableError(f"{name} must be a table in memory; got {_described(X)}. Call its {loader}() first.")
+    return TableError(f"{name} must be a table in memory; got {_describe_type(X)}. Call its {loader}() first.")
 
 
-def _described(X: Any) -> str:
+def _describe_type(X: Any) -> str:
     """Name the type and its package, since many have a DataFrame or a Dataset."""
     return f"a {type(X).__name__} of {type(X).__module__.split('.')[0]}"
 

@@ -257,7 +257,7 @@ class Preprocessing:
                 f"crisptree reads version {VERSION}. Update it."
             )
         try:
-            mean, missing = _checked(arrays["mean"], "f"), _checked(arrays["missing"], "u")
+            mean, missing = _check_array(arrays["mean"], "f"), _check_array(arrays["missing"], "u")
             entries = _of_type(content["columns"], list)
             if not len(entries) == len(mean) == len(missing):
                 raise TypeError("columns and arrays must be of one length")
@@ -327,7 +327,7 @@ def _number_format(content: Any) -> NumberFormat:
     return NumberFormat(_of_type(decimal, str), _of_type(thousands, str | None), units)
 
 
-def _checked(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
+def _check_array(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
     if array.ndim != 1 or array.dtype.kind != kind:
         raise TypeError(f"an array of {array.dtype} with shape {array.shape}")
     return array

@@ -230,7 +230,7 @@ class DelimitedFile(TableFile):
         self.path, self.delimiter = path, delimiter
         self.encoding = None if encoding is None else resolve_encoding(encoding)
         try:
-            with self.opened() as file, io.TextIOWrapper(file, self.encoding or "utf-8-sig", newline="") as text:
+            with self.open_text() as file, io.TextIOWrapper(file, self.encoding or "utf-8-sig", newline="") as text:
                 names = _read_header(text, path, delimiter)
         except UnicodeError as error:
             raise TableError(f"{path} {self._explain_encoding()}") from error
@@ -245,7 +245,7 @@ class DelimitedFile(TableFile):
         super().__init__(path, names)
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def open_text(self) -> Iterator[Any]:
         """Open the text as decompressed bytes."""
         try:
             with self.path.open("rb") as self.raw:
@@ -266,7 +266,7 @@ class DelimitedFile(TableFile):
         as_text = dict.fromkeys(columns, pa.string())
         convert = arrow_csv.ConvertOptions(column_types=as_text, include_columns=columns, strings_can_be_null=False)
         try:
-            with self.opened() as file:
+            with self.open_text() as file:
                 yield from arrow_csv.open_csv(file, read, parse, convert)
         except (pa.ArrowInvalid, UnicodeError) as error:
             is_encoding = isinstance(error, UnicodeError) or "UTF8" in str(error)
@@ -277,7 +277,7 @@ class DelimitedFile(TableFile):
         """Name the first line that is not text in the encoding; Arrow names none."""
         encoding, n_lines = self.encoding or "utf-8", 1
         errors = "replace" if self.encoding else "surrogateescape"
-        with self.opened() as file:
+        with self.open_text() as file:
             text = io.TextIOWrapper(file, encoding, errors=errors, newline="\n")
             while line := text.readline(CSV_BLOCK_BYTES):
                 if bad := INVALID_TEXT.search(line):

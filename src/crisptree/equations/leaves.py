@@ -28,7 +28,7 @@ def impurity_decrease(parent: Doubles, left: Doubles, right: Doubles, weight: Do
     return np.maximum((parent - (left + right)) / np.maximum(weight, TINY), 0.0)
 
 
-SMALLEST_VARIANCE = 1e-3
+MIN_VARIANCE = 1e-3
 """Lower bound of the variance of a leaf, relative to that of all rows; with variance 0 no other row could reach it."""
 
 DEEPEST_DOUBT = 300.0

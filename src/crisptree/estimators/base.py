@@ -483,13 +483,13 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
             twin._set_trained(fit_array(twin, rows, eval_set, checkpoints, earlier, source=source))
         return self
 
-    def _partial_fit(self, rows: tuple[Any, Any, Any], memory: float, encoding: TargetEncoding | None = None) -> Self:
+    def _partial_fit(self, rows: tuple[Any, Any, Any], decay: float, encoding: TargetEncoding | None = None) -> Self:
         """Fit the first rows, (X, y, sample_weight), or update the fitted tree with further ones.
 
         ``encoding`` is that of all classes; a regressor has none before its first rows.
         """
         check_single_process("partial_fit")
-        check_argument("memory", memory)
+        check_argument("decay", decay)
         if self.leaf_model not in ("auto", "constant") or getattr(getattr(self, "tree_", None), "is_linear", False):
             raise ValueError(
                 "`leaf_model` must be 'constant' for partial_fit, because linear leaves keep no counts that new rows "
@@ -508,7 +508,7 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
             twin, tree = copy.copy(self), self.tree_
             twin.leaf_model, twin.image_shape = "constant", self.image_shape_  # rows may be flat where images were not
             earlier = EarlierFit(tree, encoding or self._fitted_encoding(tree), getattr(self, "best_params_", {}))
-            tree, history = update_fitted_tree(twin, earlier, rows, memory)
+            tree, history = update_fitted_tree(twin, earlier, rows, decay)
         self.tree_ = self.greedy_tree_ = tree
         self.history_ = [*getattr(self, "history_", []), *history]
         return self

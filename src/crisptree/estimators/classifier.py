@@ -121,7 +121,7 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
-        memory: float = 1.0,
+        decay: float = 1.0,
     ) -> Self:
         """Update the tree with new rows.
 
@@ -137,7 +137,7 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
             All classes that can occur; required in the first call.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the new rows.
-        memory : float, default=1.0
+        decay : float, default=1.0
             Decay of the statistics of earlier rows: 1 weighs all rows alike, 0 discards earlier ones. With 0.5 in
             every call, a row that is ten calls old has a thousandth of its weight.
 
@@ -163,7 +163,7 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
                 f"`classes` must be those of the first call, {self.classes_.tolist()}; got "
                 f"{encoding.classes.tolist()}. Leave it out, or use a new estimator."
             )
-        return self._partial_fit((X, y, sample_weight), memory, encoding)
+        return self._partial_fit((X, y, sample_weight), decay, encoding)
 
     def distill(
         self,

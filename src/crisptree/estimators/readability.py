@@ -18,7 +18,7 @@ from crisptree.parameters.estimators import READABLE
 
 Doubles = npt.NDArray[np.float64]
 
-LEAST_PROBABILITY = 1e-15
+MIN_PROBABILITY = 1e-15
 """Log losses are those of probabilities that are at least this, as scikit-learn's."""
 
 
@@ -109,7 +109,7 @@ def score_tree(model: Any, X: Any, y: npt.NDArray[Any], weight: Doubles | None =
     columns = {label: column for column, label in enumerate(model.classes_.tolist())}
     padded = np.column_stack([model.predict_proba(X), np.zeros(len(y))])  # a class that training rows did not have
     own = padded[np.arange(len(y)), [columns.get(label, -1) for label in y.tolist()]]
-    loss = np.average(-np.log(np.maximum(own, LEAST_PROBABILITY)), weights=weight)
+    loss = np.average(-np.log(np.maximum(own, MIN_PROBABILITY)), weights=weight)
     return {"accuracy": score, "log_loss": float(loss)} | size
 
 

@@ -129,7 +129,7 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
     LIMITS = READABLE_REGRESSION
 
     def partial_fit(
-        self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *, memory: float = 1.0
+        self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *, decay: float = 1.0
     ) -> Self:
         """Update the tree with new rows; see ``CrispTreeClassifier.partial_fit``.
 
@@ -139,7 +139,7 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
         ----------
         X, y, sample_weight : array-like
             New rows, their targets and weights, as in ``fit``.
-        memory : float, default=1.0
+        decay : float, default=1.0
             As in ``CrispTreeClassifier.partial_fit``.
 
         Examples
@@ -153,7 +153,7 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
         >>> int(model.tree_.statistics.node_counts[0, 0]), bool(model.score(X, y) > 0.3)
         (442, True)
         """
-        return self._partial_fit((X, y, sample_weight), memory)
+        return self._partial_fit((X, y, sample_weight), decay)
 
     def distill(
         self,

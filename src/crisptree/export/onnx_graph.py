@@ -216,7 +216,7 @@ def _add_inputs(graph: OnnxGraph, model: Portable) -> str:
 
 
 def _input_names(model: Portable) -> list[str]:
-    """Names of the inputs: those of the columns, made distinct from the outputs and from each other."""
+    """Return names of the inputs: those of the columns, made distinct from the outputs and from each other."""
     if not model.encodes:
         return [ROWS]
     names: list[str] = []

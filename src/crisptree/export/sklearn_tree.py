@@ -54,7 +54,7 @@ def sklearn_tree(model: Any) -> Any:
     >>> bool((tree.crisptree_leaves_[tree.apply(X)] == model.leaf_indices(X)).all())
     True
     """
-    return _convert_tree(_checked(model, "export.sklearn_tree"))
+    return _convert_tree(_check_model(model, "export.sklearn_tree"))
 
 
 def sklearn_forest(model: Any) -> Any:
@@ -85,10 +85,10 @@ def sklearn_forest(model: Any) -> Any:
     >>> bool((forest.predict(X) == model.predict(X)).all())
     True
     """
-    return _convert_forest(_checked(model, "export.sklearn_forest"))
+    return _convert_forest(_check_model(model, "export.sklearn_forest"))
 
 
-def _checked(model: Any, purpose: str) -> Portable:
+def _check_model(model: Any, purpose: str) -> Portable:
     portable = Portable.of(model, purpose)
     find_format("sklearn").check(portable)
     return portable
@@ -122,7 +122,7 @@ def run(portable: Portable, written: bytes, rows: EncodedRows) -> Predictions:
 
 
 def _takes_features(portable: Portable) -> bool:
-    """True if rows are encoded, because there are categories; else they are the columns of the table."""
+    """Return True if rows are encoded, because there are categories; else they are the columns of the table."""
     return any(column.kind == "category" for column in portable.inputs)
 
 
@@ -136,7 +136,7 @@ def _with_missing(portable: Portable, X: npt.NDArray[np.float32]) -> npt.NDArray
 
 
 def _columns(portable: Portable) -> tuple[str, ...]:
-    """Names of the columns of scikit-learn's rows."""
+    """Return names of the columns of scikit-learn's rows."""
     if _takes_features(portable):
         return portable.feature_names
     return tuple(column.name for column in portable.inputs)

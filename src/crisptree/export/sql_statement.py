@@ -119,7 +119,7 @@ def _selection(portable: Portable, source: str, outputs: list[str]) -> str:
 
 
 def _table_names(portable: Portable) -> list[str]:
-    """Names of the columns that hold leaf tables: probabilities of classes, or regression targets."""
+    """Return names of the columns that hold leaf tables: probabilities of classes, or regression targets."""
     if portable.classes:
         return [quote_name(f"probability of {label}") for label in portable.classes]
     if portable.n_outputs == 1:
@@ -128,7 +128,7 @@ def _table_names(portable: Portable) -> list[str]:
 
 
 def _output_names(portable: Portable) -> list[str]:
-    """Names of all outputs: those of leaf tables, for classification after the predicted class."""
+    """Return names of all outputs: those of leaf tables, for classification after the predicted class."""
     return [*(['"prediction"'] if portable.classes else []), *_table_names(portable)]
 
 

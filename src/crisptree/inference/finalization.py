@@ -33,7 +33,7 @@ Ranges = tuple[Doubles, Doubles, npt.NDArray[np.bool_]]
 
 
 Nodes = tuple[TreeStructure, npt.NDArray[np.int64]]
-"""A shape, and which node of a larger tree each of its nodes was."""
+"""A structure, and the index of each of its nodes in a larger tree."""
 
 
 class SufficientStatistics(NamedTuple):
@@ -68,7 +68,7 @@ def sum_statistics(
     n_jobs: int | None = None,
     target: Target | None = None,
 ) -> SufficientStatistics:
-    """Sum up what some rows add to the statistics of a tree; see ``finalize``."""
+    """Sum the statistics of rows in a tree; see ``finalize``."""
     moments = score_moments(tree, X, sample_weight, n_jobs) if isinstance(tree, FlatTree) else None
     if moments is None:
         leaf, moments = _leaves_and_moments(tree, X, sample_weight)
@@ -130,7 +130,7 @@ def add_prior_statistics(
 def empty_statistics(
     structure: TreeStructure, scaling: Scaling, soft_leaves: Doubles, steepness: float, n_statistics: int | None = None
 ) -> Statistics:
-    """Statistics before any row has been counted; ``n_statistics`` per node, by default as many as a table has."""
+    """Return statistics of no rows; ``n_statistics`` per node, by default as many as a leaf table has."""
     none = np.zeros(structure.n_splits)
     return Statistics(
         node_counts=np.zeros((structure.n_nodes, n_statistics or soft_leaves.shape[1])),
@@ -217,7 +217,7 @@ def _dense_ranges(X: npt.NDArray[np.float32], missing: Mapping[int, int]) -> Ran
 
 
 def _sparse_ranges(X: SparseRows) -> Ranges:
-    """Zero is one of the values of a feature that not every row has."""
+    """Compute the ranges of sparse features, which include zero unless every row has a value."""
     is_full = np.bincount(X.index, minlength=X.n_features) == len(X)
     lowest, highest = np.where(is_full, np.inf, 0.0), np.where(is_full, -np.inf, 0.0)
     np.minimum.at(lowest, X.index, X.data)
@@ -415,7 +415,7 @@ def _weakest_links(tree: CrispTree) -> Iterator[tuple[float, int, int]]:
 
 
 def _is_gone(split: int, size: Doubles, parents: Ints) -> bool:
-    """True if an ancestor of the split has become a leaf."""
+    """Return True if an ancestor of the split has become a leaf."""
     node = int(parents[split])
     while node >= 0:
         if size[node] == 1:

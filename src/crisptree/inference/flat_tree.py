@@ -303,7 +303,7 @@ TYPES = tuple(np.dtype(kind) for kind in (np.float32, np.float64, np.float16, np
 """Element types that the kernel reads; each value becomes float32 as it is read, without a copy of the array."""
 
 MIN_VALUES_FOR_THREADS = 2**19
-"""The kernel works on one thread below this, so n_jobs is not resolved: joblib takes as long for it as a row takes."""
+"""Rows below which the kernel uses one thread without resolving n_jobs, for which joblib takes as long as a row."""
 
 SPARSE_VALUES_AT_ONCE = 2**24
 """Values of sparse rows that are made dense at a time."""
@@ -520,7 +520,7 @@ class CrispForest:
         return sums
 
     def _reads(self, X: Rows) -> bool:
-        """True if the kernel can read such rows."""
+        """Return True if the kernel can read such rows."""
         if isinstance(X, Windows | SparseRows) or self.kernel is None:
             return False
         whole = all(stride % X.itemsize == 0 for stride in X.strides)

@@ -35,7 +35,7 @@ class Threshold(NamedTuple):
 
     feature: int
     value: float
-    """Exact in single precision; −∞ where every row goes the way of the larger ones."""
+    """Threshold, exact in single precision; −∞ where every row is on the side of the larger values."""
     larger_go_right: bool
 
 
@@ -46,7 +46,7 @@ def find_split_threshold(weights: npt.NDArray[np.float32], bias: np.float32) -> 
     rises = bool(weight >= 0)  # without a weight the bias sends all rows one way, and either word is true
 
     def is_below(x: np.float32) -> bool:
-        """True if x is on the side of the small values."""
+        """Return True if x is on the side of the small values."""
         with np.errstate(over="ignore", under="ignore"):
             goes_right = np.float32(weight * x) + bias > 0
         return bool(goes_right) != rises

@@ -132,7 +132,7 @@ def _best(
 
 
 def _keeps(values: Doubles, right: Doubles, changes: Doubles, minimum: float) -> Bools:
-    """True where both sides keep enough of the rows' values, before the first crossing and after each."""
+    """Return True where both sides keep enough of the rows' values, before the first crossing and after each."""
     on_the_right = _from(right.sum(axis=1), changes)
     return np.asarray(np.minimum(on_the_right, values.sum(axis=1)[:, None] - on_the_right) >= minimum)
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from crisptree.learning.engines.base import Models, array_of
 from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
 from crisptree.learning.linear_leaves import LeafModels, can_train, linear_score
-from crisptree.learning.loop import reporting, train
+from crisptree.learning.loop import make_reporter, train
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Samples, StoppableCallback
 from crisptree.learning.sources.base import SummedRows
@@ -31,13 +31,13 @@ from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
 
-MANY_SPLITS = 1024
+MIN_SPLITS_OF_LARGE_TREE = 1024
 """A tree of so many splits, more than ten levels can have, is large; smaller ones are cheap while they are soft."""
 
-ROWS_PER_SPLIT = 4
+MAX_ROWS_PER_SPLIT = 4
 """Large trees with more rows to a split part them by what they are, soon become steep, and are trained at once."""
 
-COARSER = 50.0
+COARSE_THRESHOLD_FACTOR = 50.0
 """Factor of ``mass_threshold`` after the first upper levels are finetuned."""
 
 
@@ -48,7 +48,7 @@ class FinetuningStage(NamedTuple):
     plan: Plan
 
 
-def stages(plan: Plan, structure: TreeStructure, n_rows: int) -> list[FinetuningStage]:
+def list_stages(plan: Plan, structure: TreeStructure, n_rows: int) -> list[FinetuningStage]:
     """Return the stages of finetuning, the whole tree last.
 
     A tree that is not large, or that has parted its rows without splitting nearly all of them, has no other stage.
@@ -56,11 +56,11 @@ def stages(plan: Plan, structure: TreeStructure, n_rows: int) -> list[Finetuning
     >>> [stage.levels for stage in stages(Plan(upper_levels=4), TreeStructure.balanced(11), n_rows=5_000)]
     [4, 8, 11]
     """
-    alone, depth, n_splits = replace(plan, upper_levels=None), structure.depth, structure.n_splits
-    if plan.upper_levels is None or n_splits < MANY_SPLITS or n_rows > ROWS_PER_SPLIT * n_splits:
-        return [FinetuningStage(depth, alone)]
-    coarse = replace(alone, mass_threshold=min(COARSER * plan.mass_threshold, 1.0))
-    found = [FinetuningStage(plan.upper_levels, alone)]
+    whole, depth, n_splits = replace(plan, upper_levels=None), structure.depth, structure.n_splits
+    if plan.upper_levels is None or n_splits < MIN_SPLITS_OF_LARGE_TREE or n_rows > MAX_ROWS_PER_SPLIT * n_splits:
+        return [FinetuningStage(depth, whole)]
+    coarse = replace(whole, mass_threshold=min(COARSE_THRESHOLD_FACTOR * plan.mass_threshold, 1.0))
+    found = [FinetuningStage(plan.upper_levels, whole)]
     while found[-1].levels < depth:
         found.append(FinetuningStage(min(2 * found[-1].levels, depth), coarse))
     return found
@@ -86,7 +86,10 @@ class UpperLevels:
 
     @classmethod
     def of(cls, whole: Tree, stage: FinetuningStage, count: Callable[[Tree], Tensor]) -> UpperLevels:
-        """Those of a stage. ``count`` gives what the rows that reach each leaf add up to.  (n_leaves, n_statistics)"""
+        """Return those of a stage.
+
+        ``count`` gives what the rows that reach each leaf add up to.  (n_leaves, n_statistics)
+        """
         structure, nodes = whole.structure.truncate(stage.levels)
         splits, ends = nodes[: structure.n_splits].tolist(), nodes[structure.n_splits :]
         below = whole.structure.means_below(whole.leaves.detach().cpu().double().numpy(), np.ones(len(whole.leaves)))
@@ -96,10 +99,10 @@ class UpperLevels:
         return cls(whole, replace(tree, leaves=tables), splits)
 
     def put_back(self, trained: Tree) -> Tree:
-        """The whole tree, with the upper splits as they were trained."""
+        """Return the whole tree with the trained upper splits."""
         order: npt.NDArray[np.int64] = np.arange(self.whole.structure.n_splits)
         order[self.splits] = len(order) + np.arange(len(self.splits))
-        splits = AbstractSplits.concatenated([self.whole.splits, trained.splits])
+        splits = AbstractSplits.concatenate([self.whole.splits, trained.splits])
         return replace(self.whole, splits=splits.select(order.tolist()))
 
 
@@ -138,8 +141,8 @@ class WholeTree:
     def penalty_shares(self) -> Tensor:
         """The part of all rows that visits each split before the training, that of one row at least.
 
-        The loss is a mean over all rows, of which a deep split sees few; a penalty that did not shrink with them would
-        count for more and more beside what they say.
+        The loss is a mean over all rows, of which a deep split sees few; a penalty that did not shrink with their share
+        would dominate deep splits.
         """
         counts = self.structure.sums_below(self.samples.hard_counts(self.tree()).double().cpu().numpy())
         visits = self.samples.target.weight(counts)
@@ -150,21 +153,21 @@ class WholeTree:
         return splits(x)
 
     def stump_index(self, group: Tensor) -> None:
-        """One for all rows."""
+        """Return None: one tree for all rows."""
 
     def tree(self) -> Tree:
-        """The tree as it stands now."""
+        """Return the tree as it stands now."""
         leaves = self.leaves if self.models is None else self.tables
-        return Tree(self.structure, self.splits.detached(), leaves.detach().clone(), self.target)
+        return Tree(self.structure, self.splits.detach(), leaves.detach().clone(), self.target)
 
     def hard_counts(self, samples: Samples | SummedRows) -> Tensor:
         return samples.hard_counts(self.tree()).to(self.leaves)
 
 
 class TrainedTree(NamedTuple):
-    """A tree and the steepness γ at which it stood when its training ended.
+    """A probabilistic tree and its final steepness γ.
 
-    ``record`` is that of the epoch of finetuning after which it stood so; None before any.
+    ``record`` is that of the last finetuning epoch of the tree; None without finetuning.
     """
 
     tree: Tree
@@ -217,7 +220,7 @@ def finetune(
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
-    *upper_stages, (_, plan) = stages(plan, tree.structure, len(samples))
+    *upper_stages, (_, plan) = list_stages(plan, tree.structure, len(samples))
     for stage in upper_stages:
         tree, stopped_at = _finetune_upper_levels(tree, samples, stage, generator, on_epoch, zeros, signs)
         if stopped_at is not None:
@@ -232,7 +235,7 @@ def finetune(
     if validation is not None:
         best = BestTree(start, state.tree, lambda tree: score(tree, samples, validation), patience)
     callback, depth = StoppableCallback(on_epoch), tree.structure.depth
-    report = reporting(
+    report = make_reporter(
         callback,
         phase="finetune",
         level=depth,
@@ -247,7 +250,7 @@ def finetune(
     except StopTraining:
         steepness = plan.steepness_at(callback.history[-1].epoch - 1)
     if patience is not None and best is not None:
-        return best.recorded(callback.history)
+        return best.with_record(callback.history)
     return TrainedTree(state.tree(), steepness, callback.history[-1] if callback.history else None)
 
 
@@ -299,8 +302,8 @@ class BestTree:
         """True if the score has not improved for ``patience`` epochs."""
         return self.patience is not None and self.n_epochs - self.best_epoch >= self.patience
 
-    def recorded(self, records: Sequence[EpochRecord]) -> TrainedTree:
-        """The best tree, with its record out of those of all epochs."""
+    def with_record(self, records: Sequence[EpochRecord]) -> TrainedTree:
+        """Return the best tree with the record of its epoch."""
         return self.tree._replace(record=records[self.best_epoch - 1]) if self.best_epoch else self.tree
 
     def to_arrays(self) -> Arrays:
@@ -322,10 +325,10 @@ class BestTree:
             return torch.from_numpy(record.take(f"best.{name}", array_of(like)).copy()).to(like.device)
 
         parameters = {name: found(f"splits.{name}", value) for name, value in tree.splits.parameters.items()}
-        tree = replace(tree, splits=tree.splits.replaced(parameters), leaves=found("leaves", tree.leaves))
+        tree = replace(tree, splits=tree.splits.replace_parameters(parameters), leaves=found("leaves", tree.leaves))
         self.tree, self.score, self.best_epoch = TrainedTree(tree, steepness), score, int(epoch)
 
 
 def hard_score(tree: Tree, samples: Samples | SummedRows, validation: Samples | SummedRows) -> float:
-    """The weighted mean score on ``validation`` of the deterministic tree whose leaf tables come from ``samples``."""
+    """Score the deterministic tree with leaf tables of ``samples`` on ``validation``, as a weighted mean."""
     return validation.score(tree, tree.hard_tables(samples.hard_counts(tree).to(tree.leaves)))

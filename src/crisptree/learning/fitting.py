@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from crisptree import native
-from crisptree.data.rows import ArrayRows, PickedRows
+from crisptree.data.rows import ArrayRows, SelectedRows
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.finalization import (
     Nodes,
@@ -31,8 +31,8 @@ from crisptree.learning.growth import (
     find_batched_stumps,
     grow,
     grow_balanced,
-    grow_together,
-    growing,
+    grow_by_requests,
+    grow_side_by_side,
     single_leaf,
 )
 from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
@@ -50,12 +50,12 @@ from crisptree.learning.samples import (
 from crisptree.learning.sources.base import SummedRows
 from crisptree.learning.stumps import Outcome
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, resolve_kind
-from crisptree.splits.module import seeded
+from crisptree.splits.module import seed_torch
 from crisptree.targets import Classes, Gaussians
 from crisptree.threads import limit_trainings, n_threads, workers
 from crisptree.tree import Tree
 
-FEW_VALUES = 200_000
+MAX_VALUES_FOR_CPU = 200_000
 """Rows × features below which a fit of hyperplanes is sooner done on the CPU than on CUDA, its first one by far: there
 kernels are built for a device once, which takes seconds; see docs/results/training-speed.md."""
 
@@ -86,7 +86,7 @@ def fit_tree(
     ``start`` is a tree to continue from, on the task's own scale. ``on_epoch`` is called with a record of every epoch.
     """
     kind = resolve_split_kind(spec, task)
-    with training_on(spec, kind, task) as device:
+    with prepare_training(spec, kind, task) as device:
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
         samples, validation = task.on(device, spec.n_jobs, shifts)
         generator = torch.Generator().manual_seed(spec.seed)
@@ -102,7 +102,7 @@ def fit_tree(
         elif spec.n_init == 1 or start is not None:
             greedy, tuned = train(context)
         else:
-            greedy, tuned = _best_of_starts(train, context)
+            greedy, tuned = _train_from_starts(train, context)
         tree, soft = finalize_tree(tuned, spec, task)
         is_tuned = tuned.tree is not greedy.tree
         return Fitted(finalize_tree(greedy, spec, task)[0] if is_tuned else tree, tree, soft)
@@ -127,7 +127,7 @@ def _train_natively(context: TrainingContext, validation: Samples | None) -> Tra
         problems = [problem._replace(tree=found.tree, keeps_zeros=spec.split == "axis")]
     trees = native_trees.train_trees(
         spec,
-        _of_residuals(spec, samples),
+        _replace_by_residuals(spec, samples),
         problems,
         tunes=True,
         constraints=context.constraints,
@@ -138,12 +138,12 @@ def _train_natively(context: TrainingContext, validation: Samples | None) -> Tra
     return best.greedy, best.tuned
 
 
-def _of_residuals(spec: Spec, samples: Samples) -> Samples:
+def _replace_by_residuals(spec: Spec, samples: Samples) -> Samples:
     """Return the rows with the y that growth sees."""
     return compute_residuals(samples, spec.row_weight) if spec.grows_on_residuals else samples
 
 
-def _best_of_starts(train: Callable[[TrainingContext], Training], context: TrainingContext) -> Training:
+def _train_from_starts(train: Callable[[TrainingContext], Training], context: TrainingContext) -> Training:
     """Train from several random starts and return the tree with the highest training score, the first one of equals.
 
     The callback is called for the first start only, which it may stop.
@@ -169,7 +169,7 @@ def _best_of_starts(train: Callable[[TrainingContext], Training], context: Train
 def finetune_tree(
     context: TrainingContext, greedy: TrainedTree, validation: Rows | None, prior_counts: Tensor | None = None
 ) -> TrainedTree:
-    """A grown tree finetuned, unless its growth was stopped; ``prior_counts`` are leaf statistics of earlier rows."""
+    """Finetune a grown tree unless growth was stopped; ``prior_counts`` are leaf statistics of earlier rows."""
     spec, zeros = context.spec, None
     if (spec.split == "axis" and spec.grow == "cart") or context.holds_zeros:
         zeros = greedy.tree.splits.parameters["weight"] == 0
@@ -181,33 +181,33 @@ def finetune_tree(
     common |= {"leaf_penalty": spec.leaf_penalty, "row_weight": spec.row_weight}
     best = finetune(tree, context.source, plan, prior_counts=prior_counts, **common)
     best = greedy if best.tree is tree else best  # with the γ that it was grown with
-    if zeros is None and context.constraints is not None and context.constraints.chooses:
+    if zeros is None and context.constraints is not None and context.constraints.removes_weights:
         best = _thin(context, best, common)
     return best
 
 
 def resolve_split_kind(spec: Spec, task: TrainingTask) -> SplitKind:
-    """The kind of splits that grow; modules are tried here."""
-    return resolve_kind(_grown_split(spec), spec.input_shape or (task.training.X.shape[1],))
+    """Return the kind of splits that grow; modules are tried here."""
+    return resolve_kind(_get_growth_split(spec), spec.input_shape or (task.training.X.shape[1],))
 
 
 def finalize_tree(soft: TrainedTree, spec: Spec, task: TrainingTask) -> tuple[CrispTree, TrainedTree]:
-    """The deterministic tree behind a soft one, with tables and statistics from the training rows, and the soft one.
+    """Make a tree deterministic and add statistics of the training rows; return it and the soft tree.
 
-    Splits that part none of the training rows are in neither of them.
+    Splits that separate no training rows are removed from both.
     """
     tree, left = add_leaf_statistics(to_deterministic_tree(soft, spec, task), spec, task)
-    return tree, soft if left is None else soft._replace(tree=soft.tree.reduced(*left))
+    return tree, soft if left is None else soft._replace(tree=soft.tree.select_nodes(*left))
 
 
 def to_deterministic_tree(soft: TrainedTree, spec: Spec, task: TrainingTask) -> CrispTree:
-    """The deterministic tree behind a soft one, before any row has been counted."""
+    """Return the deterministic tree behind a soft one, before any row has been counted."""
     return soft.tree.absorb_noise(spec.growth.input_noise, soft.steepness).crisp(task.scaling, soft.steepness)
 
 
 def add_leaf_statistics(tree: CrispTree, spec: Spec, task: TrainingTask) -> tuple[CrispTree, Nodes | None]:
-    """The tree with tables and statistics from the training rows; the shape and nodes that are left, where not all."""
-    tree = finalize_from(tree, task.counted(tree, spec.n_jobs), spec.leaf_prior)
+    """Add leaf tables and statistics of the training rows; return the tree, and what is left of it where it is cut."""
+    tree = finalize_from(tree, task.sum_statistics(tree, spec.n_jobs), spec.leaf_prior)
     dead, to_right = find_dead_splits(tree)
     left = None
     if len(dead):
@@ -249,19 +249,19 @@ class TrainingContext(NamedTuple):
         if self.spec.grow == "balanced":
             return False
         draws = self.spec.n_drawn is not None and self.spec.split == "oblique" and self.spec.grow == "greedy"
-        return draws or (self.constraints is not None and self.constraints.chooses)
+        return draws or (self.constraints is not None and self.constraints.removes_weights)
 
 
-def _grown_split(spec: Spec) -> Any:
-    """What grows: CART and growth of one's own make hyperplanes, be they of one feature each."""
+def _get_growth_split(spec: Spec) -> Any:
+    """Return the kind of split of growth: CART and user functions make hyperplanes, also of one feature each."""
     return "oblique" if spec.grow == "cart" or callable(spec.grow) else spec.split
 
 
 def _begin(context: TrainingContext, start: CrispTree | None) -> Tree:
-    """A single leaf, or the tree of an earlier fit, to be grown on with splits of the same kind."""
+    """Return a single leaf, or the tree of an earlier fit, to be grown on with splits of the same kind."""
     if start is None:
         return single_leaf(context.source, context.kind, context.generator)
-    split = _grown_split(context.spec)
+    split = _get_growth_split(context.spec)
     try:
         tree = Tree.soft(start, context.samples.device, LINEAR.get(str(split), ObliqueSplits))
         fresh = single_leaf(context.samples, context.kind, context.generator).splits
@@ -308,7 +308,7 @@ def _grow_complete(context: TrainingContext, start: CrispTree | None) -> Trained
 
 def _fit_cart(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
     spec = context.spec
-    tree = fit_cart(_of_residuals(spec, context.samples), spec.limits, spec.n_drawn_by_cart, spec.seed)
+    tree = fit_cart(_replace_by_residuals(spec, context.samples), spec.limits, spec.n_drawn_by_cart, spec.seed)
     return TrainedTree(tree, spec.growth.steepness_at(0))
 
 
@@ -328,26 +328,26 @@ def grow_tree(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
 
 
 def _thin(context: TrainingContext, before: TrainedTree, common: dict[str, Any]) -> TrainedTree:
-    """The tree with the weights that may stay, trained on."""
+    """Set weights to zero that the constraints forbid, and finetune the others."""
     assert context.constraints is not None
-    splits, zeros = context.constraints.thinned(before.tree.splits, context.samples.mean())
+    splits, zeros = context.constraints.thin(before.tree.splits, context.samples.mean())
     thinner = replace(before.tree, splits=splits)
     trained = finetune(thinner, context.samples, context.spec.finetuning.later_half, **common | {"zeros": zeros})
     return trained._replace(record=trained.record or before.record)
 
 
 @contextmanager
-def training_on(spec: Spec, kind: SplitKind, task: TrainingTask) -> Iterator[torch.device]:
-    """The device to train on; inside, torch is as training needs it, and afterwards as it was."""
-    device = device_of(spec.device, task, spec.split, has_kernels=spec.has_kernels)
+def prepare_training(spec: Spec, kind: SplitKind, task: TrainingTask) -> Iterator[torch.device]:
+    """Provide the device to train on, with gradients enabled and torch seeded inside the block."""
+    device = resolve_device(spec.device, task, spec.split, has_kernels=spec.has_kernels)
     with ExitStack() as stack:
         stack.enter_context(torch.enable_grad())  # whatever the caller has set
-        if kind.draws:
-            stack.enter_context(seeded(spec.seed, device))
+        if kind.is_random:
+            stack.enter_context(seed_torch(spec.seed, device))
         yield device
 
 
-def _gains_on_cuda(task: TrainingTask, split: Any, has_kernels: bool) -> bool:
+def _is_faster_on_cuda(task: TrainingTask, split: Any, has_kernels: bool) -> bool:
     """Modules do; of hyperplanes those that have kernels there, and few rows are done sooner on the CPU.
 
     Without kernels numbers stay on the CPU, whose native steps know all of it; classes go there even so.
@@ -355,20 +355,20 @@ def _gains_on_cuda(task: TrainingTask, split: Any, has_kernels: bool) -> bool:
     X = task.training.X
     if task.is_sparse or native.training is None or str(split) not in LINEAR:
         return not task.is_sparse
-    few = isinstance(X, np.ndarray) and task.n_rows * X.shape[1] < FEW_VALUES
+    few = isinstance(X, np.ndarray) and task.n_rows * X.shape[1] < MAX_VALUES_FOR_CPU
     return not few and (type(task.target) is Classes or (type(task.target) is Gaussians and has_kernels))
 
 
-def device_of(
+def resolve_device(
     name: str,
     task: TrainingTask | None = None,
     split: Any = "oblique",
     *,
     has_kernels: bool = True,
 ) -> torch.device:
-    """The device behind a name, if it is there; "auto" is the one that is quicker for the problem."""
+    """Resolve the name of a device, which must exist; "auto" is the faster one for the task."""
     if name == "auto":
-        gains = task is None or _gains_on_cuda(task, split, has_kernels)
+        gains = task is None or _is_faster_on_cuda(task, split, has_kernels)
         return torch.device("cuda" if gains and torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
@@ -382,17 +382,17 @@ def device_of(
 
 
 def update_tree(
-    earlier: CrispTree, spec: Spec, task: TrainingTask, *, memory: float, on_epoch: EpochCallback | None = None
+    earlier: CrispTree, spec: Spec, task: TrainingTask, *, decay: float, on_epoch: EpochCallback | None = None
 ) -> CrispTree:
     """Finetune the splits and leaves of a tree on new rows, which are on its scale; leaves are yet to be counted.
 
-    Training starts at the middle γ. In every epoch earlier leaf statistics are added, times ``memory``, to those of the
+    Training starts at the middle γ. In every epoch earlier leaf statistics are added, times ``decay``, to those of the
     new rows. As no old rows are left to hold the splits, their rate is multiplied by the share of the new rows.
     """
     kind, weight = resolve_split_kind(spec, task), task.training.weight
-    with training_on(spec, kind, task) as device:
+    with prepare_training(spec, kind, task) as device:
         samples, _ = task.on(device, spec.n_jobs)
-        old = memory * earlier.statistics.node_counts[earlier.structure.n_splits :]
+        old = decay * earlier.statistics.node_counts[earlier.structure.n_splits :]
         share = weight.sum() / (task.target.weight(old).sum() + weight.sum())
         plan = spec.finetuning.later_half
         spec = replace(spec, finetuning=replace(plan, learning_rate=plan.learning_rate * float(share)))
@@ -408,19 +408,19 @@ MIN_VALUES_FOR_WORKERS = 2**18
 """Rows × features × trees from which CART and leaf statistics of several trees are computed side by side: below, Python
 takes most of their time, and its threads wait for each other."""
 
-PAIRS_AT_ONCE = 2**24
+MAX_PAIRS_AT_ONCE = 2**24
 """Maximum number of (tree, row) pairs in training at once, at about forty bytes each; further trees wait."""
 
 
-class Bag(NamedTuple):
+class Bootstrap(NamedTuple):
     """Factor on the weight of each row for one tree, 0 for those that it never sees, and the seed of its randomness."""
 
-    times: npt.NDArray[np.integer | np.floating]
+    counts: npt.NDArray[np.integer | np.floating]
     seed: int
 
     def weight(self, rows: RowSet) -> npt.NDArray[np.float64]:
-        """Weights of the rows for the tree.  (n,)"""
-        return rows.weight * self.times
+        """Return weights of the rows for the tree.  (n,)"""
+        return rows.weight * self.counts
 
 
 class FittedTree(NamedTuple):
@@ -432,9 +432,9 @@ class FittedTree(NamedTuple):
 
 
 def fit_forest(
-    spec: Spec, task: TrainingTask, bags: Sequence[Bag], *, on_epoch: EpochCallback | None = None
+    spec: Spec, task: TrainingTask, bootstraps: Sequence[Bootstrap], *, on_epoch: EpochCallback | None = None
 ) -> Iterator[FittedTree]:
-    """Train a tree for every bag, in the order of the bags, with the seeds of the bags.
+    """Train a tree for every bootstrap, in the order of the bootstraps, with the seeds of the bootstraps.
 
     Validation rows score every tree. ``on_epoch`` is called with the epochs of growth, all trees of a batch at once.
     """
@@ -442,34 +442,34 @@ def fit_forest(
     is_array = isinstance(task.training.X, np.ndarray)
     is_stumps = spec.grow == "greedy" and spec.split in ("oblique", "axis") and not spec.shifts
     if not (is_array and (is_stumps or spec.grow == "cart")):
-        yield from _one_by_one(spec, task, bags)
+        yield from _fit_one_by_one(spec, task, bootstraps)
         return
     kind = resolve_split_kind(spec, task)
-    with training_on(spec, kind, task) as device:
+    with prepare_training(spec, kind, task) as device:
         samples, validation = task.on(device, spec.n_jobs, as_array=True)
         if not isinstance(samples.rows, ArrayRows):
             raise TypeError("trees grow together on an array of rows")
         constraints = spec.constraints.on(task.scaling, device)
         if spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
-            yield from _fit_native_forest(spec, task, bags, samples, validation, listener, constraints)
+            yield from _fit_native_forest(spec, task, bootstraps, samples, validation, listener, constraints)
             return
         if not is_stumps:
-            yield from _one_by_one(spec, task, bags)
+            yield from _fit_one_by_one(spec, task, bootstraps)
             return
-        for some in _batches(bags, len(samples)):
+        for some in _split_into_batches(bootstraps, len(samples)):
             contexts = [
                 TrainingContext(
-                    replace(spec, seed=bag.seed),
-                    _samples_of(samples, task.training, bag),
+                    replace(spec, seed=bootstrap.seed),
+                    _select_samples(samples, task.training, bootstrap),
                     kind,
-                    torch.Generator().manual_seed(bag.seed),
+                    torch.Generator().manual_seed(bootstrap.seed),
                     listener,
                     constraints,
                 )
-                for bag in some
+                for bootstrap in some
             ]
-            grown = _grown(contexts)
-            yield from _completed(contexts, grown, task, some, validation)
+            grown = _grow_trees(contexts)
+            yield from _complete_trees(contexts, grown, task, some, validation)
             if listener:
                 return
 
@@ -477,7 +477,7 @@ def fit_forest(
 def _fit_native_forest(
     spec: Spec,
     task: TrainingTask,
-    bags: Sequence[Bag],
+    bootstraps: Sequence[Bootstrap],
     samples: Samples,
     validation: Samples | None,
     listener: StoppableCallback,
@@ -485,34 +485,34 @@ def _fit_native_forest(
 ) -> Iterator[FittedTree]:
     """Train all trees as one work list; where the listener stops growth at a level, they end above it."""
     rows = task.training
-    is_large = len(samples) * samples.n_features * len(bags) >= MIN_VALUES_FOR_WORKERS
+    is_large = len(samples) * samples.n_features * len(bootstraps) >= MIN_VALUES_FOR_WORKERS
     threads = limit_trainings(n_threads(spec.n_jobs)) if is_large else 1
-    alone = spec if len(bags) == 1 else replace(spec, n_jobs=1)
+    single_threaded = spec if len(bootstraps) == 1 else replace(spec, n_jobs=1)
     common: dict[str, Any] = {"constraints": constraints, "validation": validation}
 
-    def begin(bag: Bag) -> native_trees.TreeProblem:
-        own = _samples_of(samples, rows, bag)
-        grown, weight = _of_residuals(spec, own), own.weight.numpy()
-        problem = native_trees.TreeProblem(np.flatnonzero(bag.times), weight, bag.seed)
+    def begin(bootstrap: Bootstrap) -> native_trees.TreeProblem:
+        own = _select_samples(samples, rows, bootstrap)
+        grown, weight = _replace_by_residuals(spec, own), own.weight.numpy()
+        problem = native_trees.TreeProblem(np.flatnonzero(bootstrap.counts), weight, bootstrap.seed)
         if grown is not own:
             y = np.zeros_like(samples.y.numpy())
             y[problem.rows] = grown.y.numpy()
             problem = problem._replace(y=y)
         if spec.grow == "cart":
-            tree = fit_cart(grown, spec.limits, spec.n_drawn_by_cart, bag.seed)
+            tree = fit_cart(grown, spec.limits, spec.n_drawn_by_cart, bootstrap.seed)
             problem = problem._replace(tree=tree, keeps_zeros=spec.split == "axis")
         return problem
 
-    def finalize(tree: native_trees.NativeTree, bag: Bag) -> FittedTree:
-        own = replace(task, training=replace(rows, weight=bag.weight(rows)))
+    def finalize(tree: native_trees.NativeTree, bootstrap: Bootstrap) -> FittedTree:
+        own = replace(task, training=replace(rows, weight=bootstrap.weight(rows)))
         history = [record for record in tree.records if record.phase == "finetune"]
-        crisp, _ = finalize_tree(tree.tuned, alone, own)
+        crisp, _ = finalize_tree(tree.tuned, single_threaded, own)
         return FittedTree(crisp, history, get_iteration(tree.tuned.record, history))
 
-    with workers(min(threads, len(bags))) as each_of:
-        problems = list(each_of(begin, bags))
+    with workers(min(threads, len(bootstraps))) as each_of:
+        problems = list(each_of(begin, bootstraps))
         if spec.grow == "cart" and not spec.finetuning.epochs:
-            trees = [native_trees.NativeTree.begun(problem, spec) for problem in problems]
+            trees = [native_trees.NativeTree.of(problem, spec) for problem in problems]
         else:
             trees = native_trees.train_trees(spec, samples, problems, tunes=True, **common)
         try:
@@ -521,25 +521,25 @@ def _fit_native_forest(
         except StopTraining:
             spec = replace(spec, limits=replace(spec.limits, max_depth=record.level - 1))
             trees = native_trees.train_trees(spec, samples, problems, tunes=False, constraints=constraints)
-        yield from each_of(lambda pair: finalize(*pair), zip(trees, bags, strict=True))
+        yield from each_of(lambda pair: finalize(*pair), zip(trees, bootstraps, strict=True))
 
 
-def _batches(bags: Sequence[Bag], n_rows: int) -> Iterator[Sequence[Bag]]:
-    at_once = max(1, PAIRS_AT_ONCE // n_rows)
-    return (bags[start : start + at_once] for start in range(0, len(bags), at_once))
+def _split_into_batches(bootstraps: Sequence[Bootstrap], n_rows: int) -> Iterator[Sequence[Bootstrap]]:
+    at_once = max(1, MAX_PAIRS_AT_ONCE // n_rows)
+    return (bootstraps[start : start + at_once] for start in range(0, len(bootstraps), at_once))
 
 
-def _samples_of(samples: Samples, rows: RowSet, bag: Bag) -> Samples:
-    """The rows of one tree, their features where they lie."""
+def _select_samples(samples: Samples, rows: RowSet, bootstrap: Bootstrap) -> Samples:
+    """Select the rows of one tree, without a copy of their features."""
     assert isinstance(samples.rows, ArrayRows)
-    index = np.flatnonzero(bag.times)
-    weight = relative_weights(bag.weight(rows)[index]).to(samples.device)
+    index = np.flatnonzero(bootstrap.counts)
+    weight = relative_weights(bootstrap.weight(rows)[index]).to(samples.device)
     here = torch.from_numpy(index).to(samples.device)
-    return replace(samples, rows=PickedRows.of(samples.rows, here), y=samples.y[here], weight=weight)
+    return replace(samples, rows=SelectedRows.of(samples.rows, here), y=samples.y[here], weight=weight)
 
 
-def _grown(contexts: Sequence[TrainingContext]) -> list[TrainedTree]:
-    """All trees grown side by side."""
+def _grow_trees(contexts: Sequence[TrainingContext]) -> list[TrainedTree]:
+    """Grow all trees side by side."""
     plan, limits = contexts[0].spec.growth, contexts[0].spec.limits
     finders = [
         TrainedStumps(
@@ -559,19 +559,19 @@ def _grown(contexts: Sequence[TrainingContext]) -> list[TrainedTree]:
         return find_batched_stumps([finders[number] for number in requests], list(requests.values()))
 
     growths = [
-        growing(
+        grow_by_requests(
             single_leaf(context.samples, context.kind, context.generator), context.samples, limits, signs=context.signs
         )
         for context in contexts
     ]
-    return [TrainedTree(tree, plan.final_steepness) for tree in grow_together(find_all, growths)]
+    return [TrainedTree(tree, plan.final_steepness) for tree in grow_side_by_side(find_all, growths)]
 
 
-def _completed(
+def _complete_trees(
     contexts: Sequence[TrainingContext],
     grown: Sequence[TrainedTree],
     task: TrainingTask,
-    bags: Sequence[Bag],
+    bootstraps: Sequence[Bootstrap],
     validation: Samples | None,
 ) -> Iterator[FittedTree]:
     """Finetune every tree and add its leaf statistics, as many at once as there are cores.
@@ -586,7 +586,7 @@ def _completed(
     if validation is not None:
         validation = replace(validation, n_jobs=each)
 
-    def tuned(number: int) -> tuple[int, CrispTree, list[EpochRecord], int]:
+    def tune(number: int) -> tuple[int, CrispTree, list[EpochRecord], int]:
         context, history = contexts[number], list[EpochRecord]()
         own = context._replace(
             source=replace(context.samples, n_jobs=each),
@@ -597,32 +597,32 @@ def _completed(
 
     def finalize(number: int, tree: CrispTree, history: list[EpochRecord], best_iteration: int) -> FittedTree:
         rows = task.training
-        own = replace(task, training=replace(rows, weight=bags[number].weight(rows)))
+        own = replace(task, training=replace(rows, weight=bootstraps[number].weight(rows)))
         tree, _ = add_leaf_statistics(tree, replace(contexts[number].spec, n_jobs=each), own)
         return FittedTree(tree, history, best_iteration)
 
     numbers = range(len(contexts))
     with workers(at_once) as each_of:
         if device.type == "cpu":
-            yield from each_of(lambda number: finalize(*tuned(number)), numbers)
+            yield from each_of(lambda number: finalize(*tune(number)), numbers)
             return
         # Finetuning copies the rows of its tree.
         row_bytes = contexts[0].samples.n_features * contexts[0].samples.rows.dtype.itemsize
         copies = row_bytes * max(len(context.samples) for context in contexts)
         n_at_once = limit_trainings(n_streams(device, len(contexts), copies))
         with streams(device, n_at_once) as each_of_device:
-            yield from each_of(lambda one: finalize(*one), each_of_device(tuned, numbers))
+            yield from each_of(lambda one: finalize(*one), each_of_device(tune, numbers))
 
 
-def _one_by_one(spec: Spec, task: TrainingTask, bags: Sequence[Bag]) -> Iterator[FittedTree]:
-    """Trees whose growth is no batch of stumps, each on a copy of its rows."""
+def _fit_one_by_one(spec: Spec, task: TrainingTask, bootstraps: Sequence[Bootstrap]) -> Iterator[FittedTree]:
+    """Train one tree after the other, each on a copy of its rows: their growth is not a batch of stumps."""
 
-    def fit(bag: Bag) -> FittedTree:
+    def fit(bootstrap: Bootstrap) -> FittedTree:
         rows, history = task.training, list[EpochRecord]()
-        index = np.flatnonzero(bag.times)
-        own = RowSet(rows.X[index], rows.y[index], bag.weight(rows)[index])
+        index = np.flatnonzero(bootstrap.counts)
+        own = RowSet(rows.X[index], rows.y[index], bootstrap.weight(rows)[index])
         its = TrainingTask(own, task.scaling, task.target, task.validation)
-        fitted = fit_tree(replace(spec, seed=bag.seed), its, on_epoch=history.append)
+        fitted = fit_tree(replace(spec, seed=bootstrap.seed), its, on_epoch=history.append)
         return FittedTree(fitted.tree, history, get_iteration(fitted.soft.record, history))
 
-    yield from map(fit, bags)
+    yield from map(fit, bootstraps)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from crisptree.learning.cart import LeafLimits, best_thresholds, round_down
 from crisptree.learning.history import EpochCallback, StopTraining
-from crisptree.learning.loop import EpochEnd, reporting, train
+from crisptree.learning.loop import EpochEnd, make_reporter, train
 from crisptree.learning.options import (
     LBFGS,
     GrowthLimits,
@@ -57,7 +57,7 @@ LOST = 0.5
 
 
 def min_leaf_weight(limits: GrowthLimits, samples: Samples) -> float:
-    """The weight that each side of a split must keep."""
+    """Return the weight that each side of a split must keep."""
     return limits.min_weight_fraction_leaf * float(samples.weight.double().sum())
 
 
@@ -174,7 +174,7 @@ class Candidate:
 
 
 def single_leaf(samples: Samples | SummedRows, kind: SplitKind, generator: torch.Generator) -> Tree:
-    """The tree before it grows: one leaf for all rows."""
+    """Return the tree before it grows: one leaf for all rows."""
     splits = kind.initial(samples.weight.new_zeros(0, samples.n_features), generator)
     return Tree(TreeStructure.single_leaf(), splits, samples.table(), samples.target.name)
 
@@ -186,7 +186,7 @@ def grow_balanced(
     generator: torch.Generator,
     constraints: WeightConstraints | None = None,
 ) -> Tree:
-    """A random complete tree: every split goes through the mean of the samples, every leaf table is random."""
+    """Make a random complete tree: every split passes through the mean of the samples, every leaf table is random."""
     structure = TreeStructure.balanced(depth)
     tables = samples.target.random_tables(structure.n_leaves, generator)
     centers = samples.mean().expand(structure.n_splits, -1)
@@ -233,10 +233,10 @@ def grow_with(
     def find_all(requests: dict[int, Request]) -> list[Outcome]:
         return [find(*request) for request in requests.values()]
 
-    return grow_together(find_all, [growing(tree, samples, limits, find.tries, signs=signs)])[0]
+    return grow_side_by_side(find_all, [grow_by_requests(tree, samples, limits, find.tries, signs=signs)])[0]
 
 
-def grow_together(find_all: Callable[[dict[int, Request]], list[Outcome]], growths: Sequence[Growth]) -> list[Tree]:
+def grow_side_by_side(find_all: Callable[[dict[int, Request]], list[Outcome]], growths: Sequence[Growth]) -> list[Tree]:
     """Grow some trees side by side: what all of them ask for, by their numbers, is found at once."""
     requests: dict[int, Request] = {}
     trees: dict[int, Tree] = {}
@@ -263,10 +263,10 @@ def grow_together(find_all: Callable[[dict[int, Request]], list[Outcome]], growt
     return [trees[number] for number in range(len(growths))]
 
 
-def growing(
+def grow_by_requests(
     tree: Tree, samples: Samples | SummedRows, limits: GrowthLimits, tries: int = TRIES, *, signs: Tensor | None = None
 ) -> Growth:
-    """The growth of one tree, which stops wherever it needs splits; a leaf without a good one asks ``tries`` times.
+    """Grow one tree as a generator that requests splits; a leaf without a good one requests it ``tries`` times.
 
     Without ``max_depth`` such a leaf then gets the best threshold on one feature, if splits are hyperplanes or
     thresholds of dense rows in memory without ``signs``: growth ends where leaves are pure or their rows all alike.
@@ -293,35 +293,35 @@ def growing(
         except StopTraining:
             return tree
         failures.update(leaves)
-        chosen = _choose(waiting, limits)
+        selected = _select_candidates(waiting, limits)
         fresh = [leaf for leaf in leaves if failures[leaf] < tries] if routing.retries_later else []
-        for number, candidate in enumerate(chosen, start=tree.structure.n_leaves):
+        for number, candidate in enumerate(selected, start=tree.structure.n_leaves):
             fresh += [candidate.leaf, number]
             failures[candidate.leaf] = 0
             del waiting[candidate.leaf]
-        if chosen:
-            tree = _with_splits(tree, chosen, routing)
+        if selected:
+            tree = _with_splits(tree, selected, routing)
     return tree
 
 
-def _with_splits(tree: Tree, chosen: list[Candidate], routing: Routing) -> Tree:
-    """The tree with the chosen stumps in the place of their leaves; their rows are moved."""
+def _with_splits(tree: Tree, selected: list[Candidate], routing: Routing) -> Tree:
+    """Replace the selected leaves by their stumps, and route their rows."""
     splits, tables, n_leaves = [], [], tree.structure.n_leaves
-    for _, several in groupby(enumerate(chosen, start=n_leaves), key=lambda one: id(one[1].found)):
+    for _, several in groupby(enumerate(selected, start=n_leaves), key=lambda one: id(one[1].found)):
         some = list(several)
         found, numbers = some[0][1].found, [candidate.number for _, candidate in some]
         routing.move(found, {candidate.number: leaf for leaf, candidate in some})
         splits.append(found.outcome.splits.select(numbers))
         tables.append(found.outcome.tables[torch.tensor(numbers, device=found.outcome.tables.device)])
-    leaves = [candidate.leaf for candidate in chosen]
-    return tree.grown(leaves, AbstractSplits.concatenated(splits), torch.cat(tables))
+    leaves = [candidate.leaf for candidate in selected]
+    return tree.split_leaves(leaves, AbstractSplits.concatenate(splits), torch.cat(tables))
 
 
 def _is_full(tree: Tree, limits: GrowthLimits) -> bool:
     return limits.max_leaf_nodes is not None and tree.structure.n_leaves >= limits.max_leaf_nodes
 
 
-def _choose(waiting: dict[int, Candidate], limits: GrowthLimits) -> list[Candidate]:
+def _select_candidates(waiting: dict[int, Candidate], limits: GrowthLimits) -> list[Candidate]:
     if limits.max_leaf_nodes is None or not waiting:
         return list(waiting.values())
     return [max(waiting.values(), key=lambda candidate: candidate.decrease)]
@@ -330,7 +330,7 @@ def _choose(waiting: dict[int, Candidate], limits: GrowthLimits) -> list[Candida
 def _open_leaves(
     structure: TreeStructure, fresh: list[int], routing: Routing, limits: GrowthLimits, target: Target
 ) -> list[int]:
-    """Leaves that are shallow, large and mixed enough."""
+    """Return leaves that are shallow, large and mixed enough."""
     rows, statistics = routing.counts(structure.n_leaves)
     good = rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
     good &= target.is_mixed(statistics)
@@ -351,7 +351,7 @@ def _candidates(
 def _threshold_candidates(
     tree: Tree, samples: Samples, routing: Routing, leaves: list[int], limits: GrowthLimits
 ) -> Iterator[Candidate]:
-    """The best thresholds of single features at leaves where no trained stump parts the rows."""
+    """Yield the best thresholds of single features at leaves where no trained stump parts the rows."""
     if isinstance(tree.splits, ObliqueSplits | AxisSplits):
         groups = routing.groups(tree, leaves)
         outcome = threshold_stumps(type(tree.splits), samples, groups, limits)
@@ -362,7 +362,7 @@ def _threshold_candidates(
 def threshold_stumps(
     kind: type[ObliqueSplits] | type[AxisSplits], samples: Samples, groups: Groups, limits: GrowthLimits
 ) -> Outcome:
-    """The best threshold on one feature for every group of rows; not accepted where no threshold parts them."""
+    """Return the best threshold on one feature for every group of rows; not accepted where no threshold parts them."""
     target, n_nodes = samples.target, len(groups.sizes)
     least = LeafLimits(limits.min_samples_leaf, min_leaf_weight(limits, samples))
     weight = np.zeros((n_nodes, samples.n_features), dtype=np.float32)
@@ -405,7 +405,7 @@ class TrainedStumps:
         """Stumps from a random start, and the middle of every group's rows."""
         samples, n_nodes = self.samples, len(groups.sizes)
         n_candidates = samples.n_features if self.kind.compete_by_feature else 1
-        centers = samples.group_means(groups.sampled(self.plan))
+        centers = samples.group_means(groups.sample(self.plan))
         splits = constrain_start(
             self.kind.candidates(centers, self.generator), centers, self.constraints, is_sparse=samples.is_sparse
         )
@@ -425,9 +425,9 @@ class TrainedStumps:
         free = self.signs is None and self.n_drawn is None and not self.kind.compete_by_feature
         return free and self.samples.target.is_regression and not self.samples.is_sparse
 
-    def thinned(self, stumps: Stumps, centers: Tensor, constraints: WeightConstraints) -> Stumps:
-        """The stumps with the weights that may stay."""
-        splits, zeros = constraints.thinned(stumps.splits, centers)
+    def thin(self, stumps: Stumps, centers: Tensor, constraints: WeightConstraints) -> Stumps:
+        """Set weights of the stumps to zero that the constraints forbid."""
+        splits, zeros = constraints.thin(stumps.splits, centers)
         return Stumps(splits, stumps.leaves, stumps.groups, zeros=zeros, signs=self.signs)
 
     def outcome(self, stumps: Stumps) -> Outcome:
@@ -457,7 +457,7 @@ def find_batched_stumps(finders: Sequence[TrainedStumps], requests: Sequence[Req
     level = max(request.level for request in requests)
     name = f"growth at level {level}"
 
-    report = reporting(
+    report = make_reporter(
         finders[0].on_epoch,
         phase="grow",
         level=level,
@@ -472,12 +472,12 @@ def find_batched_stumps(finders: Sequence[TrainedStumps], requests: Sequence[Req
 
     def outcomes(stumps: list[Stumps], on_epoch: Callable[[EpochEnd], None] | None) -> list[Outcome]:
         trained(stumps, plan, on_epoch)
-        if constraints is not None and constraints.chooses:
+        if constraints is not None and constraints.removes_weights:
             centers = [middle for _, middle in begins]
             n_features = finders[0].samples.n_features
             for stage in constraints.list_stages(n_features) if plan.optimizer == LBFGS else [constraints]:
                 triples = zip(finders, stumps, centers, strict=True)
-                stumps = [finder.thinned(one, middle, stage) for finder, one, middle in triples]
+                stumps = [finder.thin(one, middle, stage) for finder, one, middle in triples]
                 trained(stumps, plan.later_half, None)
         return [finder.outcome(one) for finder, one in zip(finders, stumps, strict=True)]
 
@@ -521,7 +521,7 @@ class SummedStumps:
             splits, tables = search_initial_splits(
                 splits, tables, groups.tree, groups.leaves, rows.sample, self.generator
             )
-        report = reporting(
+        report = make_reporter(
             self.on_epoch,
             phase="grow",
             level=level,
@@ -551,18 +551,18 @@ class SummedStumps:
         name, rows = f"growth at level {level}", self.rows
         stumps = SummedLevel(rows, groups, splits, tables, signs=self.signs)
         train(stumps, rows, self.plan, generator=self.generator, on_epoch=on_epoch, name=name)
-        if self.constraints is not None and self.constraints.chooses:
-            thinner, zeros = self.constraints.thinned(stumps.splits, groups.centers)
+        if self.constraints is not None and self.constraints.removes_weights:
+            thinner, zeros = self.constraints.thin(stumps.splits, groups.centers)
             stumps = SummedLevel(rows, groups, thinner, stumps.leaves, zeros, self.signs)
             train(stumps, rows, self.plan.later_half, generator=self.generator, name=name)
-        left, right = rows.sides(groups.tree, groups.leaves, stumps.splits.detached())
+        left, right = rows.sides(groups.tree, groups.leaves, stumps.splits.detach())
         target = rows.target
         weights = target.weight(left.statistics), target.weight(right.statistics)
         least = self.limits.min_weight_fraction_leaf * float(target.weight(rows.root.statistics))
         accepted = np.minimum(left.n_rows, right.n_rows) >= max(self.limits.min_samples_leaf, 1)
         accepted &= np.minimum(*weights) >= least
         return Outcome(
-            splits=stumps.splits.detached(),
+            splits=stumps.splits.detach(),
             tables=stumps.leaves.reshape(2, len(groups.leaves), -1).transpose(0, 1),
             gains=gain(target, left.statistics, right.statistics),
             weights=weights[0] + weights[1],

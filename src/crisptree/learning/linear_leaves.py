@@ -16,8 +16,8 @@ from crisptree import native
 from crisptree.data.raw_rows import Scaling
 from crisptree.equations.leaves import (
     LOG_TWO_PI,
+    MIN_VARIANCE,
     ROOT_SHARE,
-    SMALLEST_VARIANCE,
     TreeRidge,
     log_softmax,
     root_strengths,
@@ -52,13 +52,13 @@ tree that is kept."""
 TOLERANCE, TOLERANCE_TO_SCORE = 1e-7, 1e-5
 """Relative decrease of the loss per step below which a softmax is fitted, or near enough for a validation score."""
 
-LEAST_SHARE = 1e-3
+MIN_SHARE = 1e-3
 """A leaf whose share in a row is smaller does not look at it."""
 
 DEEPEST_DOUBT = 80.0
 """No leaf is believed less than e⁻⁸⁰ times the likeliest one, which single precision still holds."""
 
-MOST_SHARES = 2**26
+MAX_SHARES = 2**26
 """Rows times leaves: responsibilities of so many fit into memory. Beyond, models are fitted once splits are trained."""
 
 
@@ -127,7 +127,7 @@ class LeafRows:
             sums.append(start)
             if self.target.is_regression:
                 variances.append(self._variances(structure, members, start))
-        return FittedModels(np.stack(sums), np.maximum(variances, SMALLEST_VARIANCE) if variances else None)
+        return FittedModels(np.stack(sums), np.maximum(variances, MIN_VARIANCE) if variances else None)
 
     def _fit_natively(
         self,
@@ -164,7 +164,7 @@ class LeafRows:
             steps,
             TOLERANCE if steps > STEPS_TO_SCORE else TOLERANCE_TO_SCORE,
         )
-        return FittedModels(sums, None if variances is None else np.maximum(variances, SMALLEST_VARIANCE))
+        return FittedModels(sums, None if variances is None else np.maximum(variances, MIN_VARIANCE))
 
     def fit_reference(
         self, structure: TreeStructure, members: Sequence[Members], penalty: float, start: Doubles | None, steps: int
@@ -195,7 +195,7 @@ class LeafRows:
         return 0.5 if self.target.n_classes is not None else 1.0
 
     def _factor(self, one: Members) -> Doubles:
-        """The rows of a leaf, each times the root of its share in the curvature."""
+        """Return the rows of a leaf, each times the root of its share in the curvature."""
         return np.asarray(self.x[one.rows] * np.sqrt(self._curvature * one.share)[:, None])
 
     def _pull(self, one: Members, weights: Doubles) -> Doubles:
@@ -250,7 +250,7 @@ class LeafModels:
         )
 
     def begin(self, leaf: npt.NDArray[np.int64]) -> Tensor:
-        """The tables of leaves that each row belongs to wholly."""
+        """Return the tables of leaves that each row belongs to wholly."""
         counts = np.zeros((self.structure.n_leaves, len(leaf)))
         counts[leaf, np.arange(len(leaf))] = self.weight / self.row_weight
         return self.refit(torch.from_numpy(counts), steps=STEPS_AT_THE_END // 2)
@@ -263,7 +263,7 @@ class LeafModels:
     def refit(self, counts: Tensor, steps: int = STEPS_PER_EPOCH) -> Tensor:
         """Models for these responsibilities (n_leaves, n), and the tables that follow."""
         share = self.row_weight * counts.detach().double().cpu().numpy()
-        few = LEAST_SHARE * self.weight
+        few = MIN_SHARE * self.weight
         members = [Members(rows := np.flatnonzero(line > few), line[rows]) for line in share]
         models = self.rows.fit(self.structure, members, [self.penalty], self.sums, steps)
         self.sums = models.sums[0]
@@ -300,7 +300,7 @@ def compute_residuals(samples: Samples, row_weight: float = 1.0) -> Samples:
 def linear_score(
     tree: Tree, samples: Samples, validation: Samples, *, penalty: float, row_weight: float = 1.0
 ) -> float:
-    """The weighted mean score on ``validation`` of the deterministic tree whose leaves have models of ``samples``."""
+    """Score the deterministic tree with leaf models of ``samples`` on ``validation``, as a weighted mean."""
     structure, target = tree.structure, samples.target
     rows, leaf = LeafRows.of_samples(samples), samples.all_leaves(tree).cpu().numpy()
     weight = row_weight * samples.weight.double().cpu().numpy()
@@ -318,8 +318,8 @@ def linear_score(
 
 
 def can_train(structure: TreeStructure, samples: Samples) -> bool:
-    """True if the responsibilities of all leaves for all rows fit into memory."""
-    return structure.n_leaves * len(samples) <= MOST_SHARES
+    """Return True if the responsibilities of all leaves for all rows fit into memory."""
+    return structure.n_leaves * len(samples) <= MAX_SHARES
 
 
 def fit_models(
@@ -397,7 +397,7 @@ def with_models(
 ) -> FlatTree:
     """Return a finalized tree with models in its leaves; see ``fit_models``."""
     models = fit_models(tree, task, [penalty], n_jobs, of_branches=of_branches)
-    raw, bias = folded(models.sums[0], tree.statistics.scaling)
+    raw, bias = fold_scaling(models.sums[0], tree.statistics.scaling)
     variance = None
     if models.variances is not None:
         n_rows = task.target.weight(tree.statistics.node_counts[tree.structure.n_splits :])
@@ -405,7 +405,10 @@ def with_models(
     return replace(tree, linear_weight=raw, linear_bias=bias, linear_variance=variance)
 
 
-def folded(sums: Doubles, scaling: Scaling) -> tuple[Doubles, Doubles]:
-    """Weights and offsets for raw rows.  (n_nodes, q, n_outputs) → (n_nodes, n_outputs, n_features), (…, n_outputs)"""
+def fold_scaling(sums: Doubles, scaling: Scaling) -> tuple[Doubles, Doubles]:
+    """Return weights and offsets for raw rows.
+
+    (n_nodes, q, n_outputs) → (n_nodes, n_outputs, n_features), (…, n_outputs)
+    """
     weight = sums[:, :-1].transpose(0, 2, 1) * scaling.factor
     return weight, sums[:, -1] - weight @ scaling.center

@@ -49,7 +49,7 @@ PART_SUMS: tuple[type[PartSums], ...] = (NativePartSums, CudaPartSums, TorchPart
 
 
 def select_engine(state: TrainState, samples: Samples, plan: Plan) -> type[SampleEngine]:
-    """The first engine that supports all of it; L-BFGS has a schedule that no other engine could take."""
+    """Return the first engine that supports all of it; L-BFGS has a schedule that no other engine could take."""
     if plan.optimizer == LBFGS and not LbfgsEngine.supports(state, samples, plan):
         raise ValueError(
             "`optimizer` must be 'auto' or 'adam' here: 'lbfgs' needs hyperplanes, class labels or numbers as y, dense "
@@ -88,10 +88,10 @@ class EpochEnd(NamedTuple):
 
 
 class TreeScorer(Checkpointable, Protocol):
-    """Looks at a state after every epoch."""
+    """Scores a state after every epoch."""
 
     def __call__(self, steepness: float) -> float | None:
-        """A score of it as it is now."""
+        """Score the current state."""
 
     @property
     def is_done(self) -> bool:
@@ -99,7 +99,7 @@ class TreeScorer(Checkpointable, Protocol):
 
 
 class EpochHistory:
-    """The ends of all epochs so far, which listeners hear again when a training is resumed."""
+    """Ends of all epochs so far, which are reported again when a training is resumed."""
 
     def __init__(self) -> None:
         self.ends: list[EpochEnd] = []
@@ -182,10 +182,10 @@ def train(
     progress.restore(working)
     for epoch in range(progress.epochs, plan.epochs):
         settings = plan.settings_at(epoch)
-        with samples.shifted(generator):
+        with samples.shift(generator):
             counts, loss, finite = engine.epoch(settings, orders.next())
         if not (finite and math.isfinite(loss)):
-            raise diverged(loss, finite, name, epoch, settings.steepness)
+            raise make_divergence_error(loss, finite, name, epoch, settings.steepness)
         if state.models is not None:
             loss -= state.models.offset
             state.leaves = state.models.refit(counts)
@@ -194,7 +194,7 @@ def train(
                 counts = state.hard_counts(samples)
             if prior_counts is not None:
                 counts = counts + prior_counts
-            state.leaves = _updated(samples.target, counts, state.leaves, plan.leaf_prior)
+            state.leaves = _update_leaves(samples.target, counts, state.leaves, plan.leaf_prior)
         end = EpochEnd(epoch, settings.steepness, loss, None if scorer is None else scorer(settings.steepness))
         history.ends.append(end)
         notify(end)
@@ -204,7 +204,7 @@ def train(
             break
 
 
-def reporting(on_epoch: EpochCallback | None, **phase: Any) -> Callable[[EpochEnd], None] | None:
+def make_reporter(on_epoch: EpochCallback | None, **phase: Any) -> Callable[[EpochEnd], None] | None:
     """Turn the ends of epochs into records for a callback. ``phase`` are the fields that all of its records share."""
     if on_epoch is None:
         return None
@@ -216,15 +216,15 @@ def reporting(on_epoch: EpochCallback | None, **phase: Any) -> Callable[[EpochEn
     return report
 
 
-def _updated(target: Target, counts: Tensor, leaves: Tensor, prior: float) -> Tensor:
+def _update_leaves(target: Target, counts: Tensor, leaves: Tensor, prior: float) -> Tensor:
     statistics = counts.reshape(-1, target.n_statistics)
     tables = target.update(statistics, leaves.reshape(-1, target.n_values), prior)
     side_by_side = (part.reshape(len(leaves), -1, part.shape[1]) for part in (tables, statistics))
     return target.pool_variances(*side_by_side).reshape_as(leaves)
 
 
-def diverged(loss: float, finite: bool, name: str, epoch: int, steepness: float) -> DivergenceError:
-    """The error of a training whose loss or weights did not stay finite; the first epoch is 0."""
+def make_divergence_error(loss: float, finite: bool, name: str, epoch: int, steepness: float) -> DivergenceError:
+    """Return the error of a training whose loss or weights did not stay finite; the first epoch is 0."""
     found = f"the loss became {loss:g}" if finite else "weights of splits became infinite or not a number"
     return DivergenceError(
         f"{name} stopped in epoch {epoch + 1} (steepness {steepness:g}): all must stay finite, but {found}. "

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from crisptree.data.rows import ArrayRows, PickedRows
+from crisptree.data.rows import ArrayRows, SelectedRows
 from crisptree.equations.annealing import SLOPE
 from crisptree.learning.engines.native_engine import MIN_VALUES_FOR_THREADS, TRAINING_LEAF_PRIOR
 from crisptree.learning.finetuning import TrainedTree, hard_score
 from crisptree.learning.growth import LOST, TRIES
 from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
-from crisptree.learning.loop import diverged
+from crisptree.learning.loop import make_divergence_error
 from crisptree.learning.options import Plan, Spec, WeightConstraints
 from crisptree.learning.samples import Samples
 from crisptree.native import training
@@ -60,7 +60,7 @@ class NativeTree(NamedTuple):
     weights: list[float]
 
     @classmethod
-    def begun(cls, problem: TreeProblem, spec: Spec) -> NativeTree:
+    def of(cls, problem: TreeProblem, spec: Spec) -> NativeTree:
         """Make the tree of a problem that begins with one, before any training."""
         assert problem.tree is not None
         tree = TrainedTree(problem.tree, spec.growth.steepness_at(0))
@@ -69,9 +69,11 @@ class NativeTree(NamedTuple):
 
 def supports(spec: Spec, samples: Any, constraints: WeightConstraints | None) -> bool:
     """Return True for an array of rows and hyperplanes that keep all of their features, where L-BFGS trains them."""
-    if training is None or (constraints is not None and constraints.chooses) or not isinstance(samples, Samples):
+    if training is None or not isinstance(samples, Samples):
         return False
-    is_array = isinstance(samples.rows, ArrayRows | PickedRows) and samples.native_rows is not None
+    if constraints is not None and constraints.removes_weights:
+        return False
+    is_array = isinstance(samples.rows, ArrayRows | SelectedRows) and samples.native_rows is not None
     return is_array and type(samples.target) in (Classes, Gaussians)
 
 
@@ -111,13 +113,13 @@ def train_trees(
     """
     assert training is not None
     rows = samples.rows
-    assert isinstance(rows, ArrayRows | PickedRows)
-    index = rows.index.numpy() if isinstance(rows, PickedRows) else None
+    assert isinstance(rows, ArrayRows | SelectedRows)
+    index = rows.index.numpy() if isinstance(rows, SelectedRows) else None
     reader = _Reader(spec, samples, validation)
     is_classification = type(samples.target) is Classes
 
     def place(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        placed = y if index is None else _scattered(y, index, len(rows.values))
+        placed = y if index is None else _scatter(y, index, len(rows.values))
         return placed if is_classification else np.ascontiguousarray(placed, dtype=np.float64)
 
     y = place(samples.y.numpy())
@@ -171,8 +173,8 @@ def merge_growth(trees: Sequence[NativeTree]) -> list[EpochRecord]:
     return [merged[key][0] for key in sorted(merged)]
 
 
-def _scattered(y: npt.NDArray[Any], index: npt.NDArray[np.int64], n_rows: int) -> npt.NDArray[Any]:
-    """The y of selected rows at their places among all."""
+def _scatter(y: npt.NDArray[Any], index: npt.NDArray[np.int64], n_rows: int) -> npt.NDArray[Any]:
+    """Return the y of selected rows at their places among all."""
     whole = np.zeros((n_rows, *y.shape[1:]), dtype=y.dtype)
     whole[index] = y
     return whole
@@ -256,7 +258,9 @@ class _Reader:
             return NativeTree(greedy, greedy, result.score, records, weights)
         tuned = TrainedTree(self.soft_tree(*result.tree(1)), last.steepness, last)
         if not (math.isfinite(last.loss) and np.isfinite(tuned.tree.leaves.numpy()).all()):
-            raise diverged(last.loss, math.isfinite(last.loss), "finetuning", last.epoch - 1, last.steepness)
+            raise make_divergence_error(
+                last.loss, math.isfinite(last.loss), "finetuning", last.epoch - 1, last.steepness
+            )
         return NativeTree(greedy, tuned, result.score, records, weights)
 
     def soft_tree(self, left: Any, right: Any, weight: Any, bias: Any, leaves: Any) -> Tree:

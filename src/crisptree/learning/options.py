@@ -23,16 +23,16 @@ class Constraints:
     """Constraints by feature index.
 
     ``signs`` are features with +1 or -1 for the sign that their weights may have, ``max_features`` bounds the nonzero
-    weights of a split, and of the groups in ``apart`` a split has weights for one at most.
+    weights of a split, and of the groups in ``interaction_groups`` a split has weights for one at most.
     """
 
     signs: tuple[tuple[int, int], ...] = ()
     max_features: int | None = None
-    apart: tuple[tuple[int, ...], ...] = ()
+    interaction_groups: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Constraints:
-        """Those of an estimator's parameters, whose features are numbers already."""
+        """Read the constraints of an estimator's parameters, with features by index."""
         return cls(
             tuple(sorted((parameters.get("monotonic_cst") or {}).items())),
             parameters.get("max_features_per_split"),
@@ -40,7 +40,7 @@ class Constraints:
         )
 
     def on(self, scaling: Scaling, device: torch.device) -> WeightConstraints | None:
-        """The same as tensors, for rows that are scaled so; None where nothing is constrained."""
+        """Convert the constraints to tensors for scaled rows; None where nothing is constrained."""
         if self == Constraints():
             return None
         signs = None
@@ -50,7 +50,7 @@ class Constraints:
                 signs[feature] = sign
             signs = signs.to(device)
         spread = torch.as_tensor(scaling.spread * scaling.factor, device=device)
-        return WeightConstraints(signs, spread, self.max_features, self.apart)
+        return WeightConstraints(signs, spread, self.max_features, self.interaction_groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +60,15 @@ class WeightConstraints:
     signs: Tensor | None
     spread: Tensor
     max_features: int | None
-    apart: Sequence[Sequence[int]]
+    interaction_groups: Sequence[Sequence[int]]
 
     @property
-    def chooses(self) -> bool:
+    def removes_weights(self) -> bool:
         """True if weights are removed after a split is trained."""
-        return self.max_features is not None or bool(self.apart)
+        return self.max_features is not None or bool(self.interaction_groups)
 
     def list_stages(self, n_features: int) -> list[WeightConstraints]:
-        """The constraints with limits that halve the number of features down to theirs.
+        """Return the constraints with limits that halve the number of features down to theirs.
 
         Of correlated features the one that is needed shows only once others are gone.
 
@@ -86,13 +86,13 @@ class WeightConstraints:
         return [replace(self, max_features=limit) for limit in limits]
 
     def zeros(self, weight: Tensor) -> Tensor:
-        """Which weights go: all but the group of most influence, then all but the largest.  (n_splits, n_features)
+        """Mask weights to remove: all but the strongest group, then all but the largest.  (n_splits, n_features)
 
         The influence of a feature is |w_j| · spread_j, that of a group the root of the sum of their squares.
         """
         influence = weight.detach().abs() * self.spread.to(weight)
-        if self.apart:
-            groups = [torch.as_tensor(list(group), device=weight.device) for group in self.apart]
+        if self.interaction_groups:
+            groups = [torch.as_tensor(list(group), device=weight.device) for group in self.interaction_groups]
             strength = torch.stack([influence[:, group].square().sum(dim=1) for group in groups])
             winner = strength.argmax(dim=0)
             for number, group in enumerate(groups):
@@ -104,10 +104,10 @@ class WeightConstraints:
             gone |= torch.ones_like(gone).scatter(1, largest, False)
         return gone
 
-    def thinned(self, splits: AbstractSplits, centers: Tensor) -> tuple[ObliqueSplits, Tensor]:
-        """The splits without the weights that go, and which those are.
+    def thin(self, splits: AbstractSplits, centers: Tensor) -> tuple[ObliqueSplits, Tensor]:
+        """Set weights to zero that the constraints forbid; return the splits and a mask of these weights.
 
-        The score of each split's center stays as it was: what goes is replaced by its mean.
+        The score of each split's center stays the same: a removed weight is replaced by its mean contribution.
         """
         assert isinstance(splits, ObliqueSplits)
         weight, bias = (part.detach() for part in splits.hyperplanes())
@@ -281,7 +281,7 @@ LBFGS_PHASES: dict[str, dict[str, Any]] = {
 LBFGS_STARTS, START_FACTORS = 6, {"default": 1, "thorough": 2}
 """Random starts of a tree that L-BFGS trains, and their factors by `effort`."""
 
-STEEPEST = 1e12
+MAX_STEEPNESS = 1e12
 
 DEFAULT_LEAF_PENALTY = 30.0
 """λ of linear leaves where nothing selects it, in rows of mean weight."""
@@ -303,7 +303,7 @@ class GrowthLimits:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], n_rows: int) -> GrowthLimits:
-        """Those of an estimator's parameters, with numbers of rows in place of fractions of ``n_rows``.
+        """Read the limits of an estimator's parameters, with numbers of rows in place of fractions of ``n_rows``.
 
         Examples
         --------
@@ -399,7 +399,7 @@ class Spec:
         seed: int,
         is_small_table: bool = False,
     ) -> Spec:
-        """The spec behind an estimator's parameters, for the rows of a ``TrainingTask``."""
+        """Return the spec behind an estimator's parameters, for the rows of a ``TrainingTask``."""
         growth_rate, rate = _rates(parameters, input_norm)
         common = {
             "algorithm": parameters["algorithm"],
@@ -536,10 +536,10 @@ def _leaf_penalty(parameters: Mapping[str, Any], mean_weight: float) -> float | 
 
 def _plan(**numbers: Any) -> Plan:
     plan = Plan(**numbers)
-    if plan.final_steepness > STEEPEST:
+    if plan.final_steepness > MAX_STEEPNESS:
         raise ValueError(
-            f"`steepness` must stay below {STEEPEST:g}; {plan.epochs} epochs of annealing={plan.annealing!r} with "
-            f"steepness_step={plan.steepness_step:g} would take it to {plan.final_steepness:g}. Lower the step."
+            f"`steepness` must stay below {MAX_STEEPNESS:g}; {plan.epochs} epochs of annealing={plan.annealing!r} "
+            f"with steepness_step={plan.steepness_step:g} would take it to {plan.final_steepness:g}. Lower the step."
         )
     return plan
 
@@ -556,7 +556,7 @@ def _tuning_steepness(parameters: Mapping[str, Any], growth: Plan) -> float:
 
 
 def _rates(parameters: Mapping[str, Any], input_norm: float) -> tuple[float, float]:
-    """The learning rates of growth and of finetuning.
+    """Return the learning rates of growth and of finetuning.
 
     Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with ``input_norm``: with
     the number of weights or, for sparse rows, with the sum of absolute values. A split on one

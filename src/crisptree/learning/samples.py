@@ -61,7 +61,7 @@ class Update:
         return np.arange(lengths.sum()) + np.repeat(self.begin - (np.cumsum(lengths) - lengths), lengths)
 
     def per_row(self, values: npt.NDArray[np.generic]) -> Tensor:
-        """One value of each active group, repeated for its rows.  (a,) → (b,)"""
+        """Repeat a value of each active group for its rows.  (a,) → (b,)"""
         return torch.from_numpy(np.repeat(values, self.lengths))
 
 
@@ -77,7 +77,7 @@ class Groups:
 
     @classmethod
     def everything(cls, n_rows: int, device: torch.device) -> Groups:
-        """One group of all rows."""
+        """Return one group of all rows."""
         return cls(torch.arange(n_rows, device=device), torch.tensor([n_rows], device=device))
 
     @cached_property
@@ -102,7 +102,7 @@ class Groups:
         batches = max(1, -(-plan.min_updates // max(plan.epochs, 1)))
         return np.minimum(sizes, np.maximum(share, batches * plan.batch_size))
 
-    def sampled(self, plan: Plan) -> Groups:
+    def sample(self, plan: Plan) -> Groups:
         """Select evenly as many rows of each group as an epoch visits."""
         sizes, taken = self.host_sizes, self.count_taken(plan)
         if np.array_equal(taken, sizes):
@@ -138,15 +138,15 @@ class Groups:
             yield active, step % whole, whole
 
     def schedule(self, plan: Plan) -> Iterator[Update]:
-        """The steps of every epoch."""
+        """Yield the steps of every epoch."""
         sizes = self.count_taken(plan)
         starts = np.cumsum(sizes) - sizes
         for active, batch, whole in self.iter_steps(plan):
             start, size = starts[active], sizes[active]
             yield Update(active, start + batch * size // whole, start + (batch + 1) * size // whole)
 
-    def shuffled(self, plan: Plan, generator: torch.Generator) -> Tensor:
-        """All ``rows`` in a random order, each group's own among themselves.  (n,)"""
+    def shuffle(self, plan: Plan, generator: torch.Generator) -> Tensor:
+        """Shuffle the rows of every group.  (n,)"""
         if self.n_batches(plan).max() == 1:
             return self.rows  # one batch holds them all: their order means nothing
         if self.rows.is_cuda:
@@ -159,7 +159,7 @@ class Groups:
         return self.rows[torch.from_numpy(order)]
 
     def epoch(self, plan: Plan, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        """Rows and groups of every step of one epoch.  (b,), (b,)"""
+        """Yield rows and groups of every step of one epoch.  (b,), (b,)"""
         order = Orders(self, plan, generator).next()
         for update in self.schedule(plan):
             rows = order[torch.from_numpy(update.positions).to(order.device)]
@@ -200,9 +200,9 @@ class Orders(RowOrders):
         self.positions: npt.NDArray[np.signedinteger] | None = None
 
     def next(self) -> Tensor:
-        """The order of the next epoch.  (taken rows,)"""
+        """Return the order of the next epoch.  (taken rows,)"""
         if self.takes_all:
-            return self.groups.shuffled(self.plan, self.generator)
+            return self.groups.shuffle(self.plan, self.generator)
         if self.positions is None:
             self._begin(int(torch.randint(2**62, (), generator=self.generator)))
         positions = self._next_positions()
@@ -237,10 +237,10 @@ class Orders(RowOrders):
 
 
 def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:
-    """The rows of some groups, in the order of ``wanted``; rows of other groups are left out."""
+    """Return the rows of some groups, in the order of ``wanted``; rows of other groups are left out."""
     device = group_of_row.device
     if device.type == "cpu" and len(wanted) < np.iinfo(np.int16).max:
-        return _grouped_by_digits(group_of_row.numpy(), wanted)
+        return _group_by_digits(group_of_row.numpy(), wanted)
     index_of_group = torch.full((int(group_of_row.max()) + 1,), -1, device=device)
     index_of_group[torch.tensor(wanted, device=device)] = torch.arange(len(wanted), device=device)
     here = index_of_group[group_of_row]
@@ -249,8 +249,8 @@ def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:
     return Groups(rows[order], torch.bincount(here[rows], minlength=len(wanted)))
 
 
-def _grouped_by_digits(group_of_row: Integers, wanted: list[int]) -> Groups:
-    """The same: NumPy sorts numbers of 16 bits by their digits, in a fraction of the time and room."""
+def _group_by_digits(group_of_row: Integers, wanted: list[int]) -> Groups:
+    """Group rows by a radix sort, which NumPy uses for 16-bit numbers, in a fraction of the time and memory."""
     index_of_group = np.zeros(int(group_of_row.max()) + 1, dtype=np.int16)
     index_of_group[wanted] = np.arange(1, len(wanted) + 1)
     here = index_of_group[group_of_row]
@@ -270,7 +270,7 @@ VALUES_AT_ONCE = 2**24
 ROWS_IN_PLACE = 2**18
 """Passes that need no copy of the rows take this many."""
 
-VALUES_FOR_THREADS = 2**22
+MIN_VALUES_FOR_THREADS = 2**22
 """Data of fewer values trains on one thread: two are no quicker there, and when another program holds one of the
 cores they wait for each other a hundred times as long as they work."""
 
@@ -312,7 +312,7 @@ class Samples:
     def are_many(self) -> bool:
         """True if the rows are enough for several threads."""
         values = self.rows.values.size if isinstance(self.rows, SparseTrainingRows) else len(self) * self.n_features
-        return values > VALUES_FOR_THREADS
+        return values > MIN_VALUES_FOR_THREADS
 
     @property
     def threads(self) -> int:
@@ -320,16 +320,16 @@ class Samples:
         return n_threads(self.n_jobs) if self.are_many else 1
 
     def batch(self, rows: Tensor) -> Tensor:
-        """The features of some rows.  (b,) → (b, n_features)"""
+        """Return the features of some rows.  (b,) → (b, n_features)"""
         if self.native_rows is None or not isinstance(self.rows, Windows | UnscaledRows):
             return self.rows.batch(rows)
         copies = torch.empty(len(rows), self.n_features, dtype=self.rows.dtype)
         self.native_rows.gather(rows.numpy(), copies.numpy(), self.threads)
         return copies
 
-    def shifted(self, generator: torch.Generator) -> AbstractContextManager[None]:
+    def shift(self, generator: torch.Generator) -> AbstractContextManager[None]:
         """Inside, images that are to be shifted are; other rows are as always, and nothing is drawn."""
-        return self.rows.shifted(generator) if isinstance(self.rows, ShiftedImages) else nullcontext()
+        return self.rows.shift(generator) if isinstance(self.rows, ShiftedImages) else nullcontext()
 
     @cached_property
     def native_rows(self) -> Any:
@@ -352,11 +352,11 @@ class Samples:
         return everything.split(max(1, VALUES_AT_ONCE // self.n_features) if self.is_sparse else ROWS_AT_ONCE)
 
     def mean(self) -> Tensor:
-        """The weighted mean of all rows.  (n_features,)"""
+        """Return the weighted mean of all rows.  (n_features,)"""
         return self.group_means(Groups.everything(len(self), self.device))[0]
 
     def group_means(self, groups: Groups) -> Tensor:
-        """The weighted mean of every group's rows.  (n_groups, n_features)"""
+        """Return the weighted mean of every group's rows.  (n_groups, n_features)"""
         total = self.group_mean_weight(groups) * groups.sizes
         if isinstance(self.rows, SparseTrainingRows):
             sums = self.rows.group_sums(groups.rows, groups.group, self.weight[groups.rows], len(groups.sizes))
@@ -374,30 +374,30 @@ class Samples:
         return (sums / total[:, None]).to(self.weight.dtype)
 
     def group_mean_weight(self, groups: Groups) -> Tensor:
-        """The mean weight of every group's rows.  (n_groups,)"""
+        """Return the mean weight of every group's rows.  (n_groups,)"""
         sizes = groups.host_sizes
         totals = np.add.reduceat(self.weight[groups.rows].cpu().double().numpy(), np.cumsum(sizes) - sizes)
         return torch.from_numpy(totals / sizes).to(self.device)
 
     def table(self) -> Tensor:
-        """The table of one leaf that holds all rows.  (1, n_values)"""
+        """Return the table of one leaf that holds all rows.  (1, n_values)"""
         group = np.zeros(len(self), dtype=np.int64)
         totals = self.target.tally(self.y.cpu().numpy(), self.weight.cpu().double().numpy(), group, 1)
         return torch.from_numpy(self.target.tables(totals)).to(self.weight)
 
     def everything(self) -> Groups:
-        """All rows as one group."""
+        """Return all rows as one group."""
         return Groups.everything(len(self), self.device)
 
     def reads_in_place(self, splits: AbstractSplits) -> bool:
-        """True if the native kernel routes the rows without a copy."""
+        """Return True if the native kernel routes the rows without a copy."""
         if not isinstance(splits, ObliqueSplits) or self.native_rows is None:
             return False
         return splits.parameters["weight"].dtype == self.rows.dtype
 
     @torch.no_grad()
     def leaves(self, tree: Tree, rows: Tensor) -> Tensor:
-        """The leaf of some rows under deterministic routing.  (b,) → (b,)"""
+        """Return the leaf of some rows under deterministic routing.  (b,) → (b,)"""
         if not tree.structure.n_splits:
             return torch.zeros_like(rows)
         if not self.reads_in_place(tree.splits):
@@ -406,13 +406,16 @@ class Samples:
         return self._ends(tree.splits, rows, start, tree.structure.left, tree.structure.right)
 
     def all_leaves(self, tree: Tree) -> Tensor:
-        """The leaf of every row under deterministic routing.  (n,)"""
+        """Return the leaf of every row under deterministic routing.  (n,)"""
         pieces = self.pieces(in_place=self.reads_in_place(tree.splits))
         return torch.cat([self.leaves(tree, rows) for rows in pieces])
 
     @torch.no_grad()
     def goes_right(self, splits: AbstractSplits, rows: Tensor, split: Tensor) -> Tensor:
-        """True for rows that go right, each at its own split.  (b,), (b,) → (b,); candidates: (b, n_candidates)"""
+        """Return True for rows that go right, each at its own split.
+
+        (b,), (b,) → (b,); candidates: (b, n_candidates)
+        """
         if not self.reads_in_place(splits):
             return goes_right(splits.at(self.batch(rows), split))
         left = ~(2 * np.arange(splits.n_splits, dtype=np.int32))  # the ends of split i are 2i and 2i + 1
@@ -424,7 +427,10 @@ class Samples:
         return torch.from_numpy(~node.astype(np.int64))
 
     def hard_counts(self, tree: Tree) -> Tensor:
-        """The statistics of the rows that reach every leaf under deterministic routing.  (n_leaves, n_statistics)"""
+        """Return the statistics of the rows that reach every leaf under deterministic routing.
+
+        (n_leaves, n_statistics)
+        """
         target, n_leaves = self.target, tree.structure.n_leaves
         counts = torch.zeros(n_leaves, target.n_statistics, dtype=tree.leaves.dtype, device=self.device)
         for rows in self.pieces(in_place=self.reads_in_place(tree.splits)):
@@ -433,7 +439,7 @@ class Samples:
         return counts
 
     def score(self, tree: Tree, tables: Tensor) -> float:
-        """The weighted mean score of the rows under a deterministic tree with such leaf tables."""
+        """Return the weighted mean score of the rows under a deterministic tree with such leaf tables."""
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         for rows in self.pieces(in_place=self.reads_in_place(tree.splits)):
             score = self.target.score(tables, self.leaves(tree, rows), self.y[rows])
@@ -446,7 +452,7 @@ Result = TypeVar("Result")
 MAX_COLUMNS_OF_SMALL_TABLE, MAX_VALUES_OF_SMALL_TABLE = 256, 2**20
 """Correlations of more columns take longer to factorise than they save; more values train faster in mini-batches."""
 
-SMALLEST_WEIGHT = 1e-30
+MIN_RELATIVE_WEIGHT = 1e-30
 """Weights are taken relative to their mean; a lighter row would have none left in single precision."""
 
 
@@ -457,7 +463,7 @@ class Shifts(NamedTuple):
     image_shape: tuple[int, ...]
 
     def check(self, scaling: Scaling) -> None:
-        """A pixel must be able to take the place of another."""
+        """Require that all pixels share a scale, so that they can be shifted."""
         if not scaling.is_same_for_pixels(*self.image_shape[2:]):
             raise ValueError(
                 "`max_shift` must be set from the first fit on, because all pixels must then be scaled alike; got "
@@ -477,6 +483,11 @@ class RowSet:
         """Return a subset of the rows by indices, a mask or a slice."""
         return RowSet(self.X[rows], self.y[rows], self.weight[rows])
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[RowSet]) -> RowSet:
+        """Join rows of arrays in the order of the parts."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "weight")))
+
     def samples(
         self,
         scaling: Scaling,
@@ -487,7 +498,7 @@ class RowSet:
         *,
         as_array: bool = False,
     ) -> Samples:
-        """The scaled rows with y and weights on the training device, shifted in every epoch if they are to be."""
+        """Scale the rows on the training device, with y and weights; ``shifts`` shift them in every epoch."""
         rows = scale_rows(self.X, scaling, device, n_jobs, as_array=as_array or shifts is not None)
         if shifts is not None:
             assert isinstance(rows, ArrayRows)
@@ -496,7 +507,7 @@ class RowSet:
         return Samples(rows, y, weight, target, n_jobs)
 
 
-def scaled_samples(
+def scale_samples(
     part: RowSet,
     task: TrainingTask,
     mean_weight: float,
@@ -507,14 +518,14 @@ def scaled_samples(
 ) -> Samples:
     """Return some rows on the training device, with weights relative to the mean of all."""
     rows = scale_rows(part.X, task.scaling, device, n_jobs, as_array=as_array)
-    relative = np.maximum(part.weight / mean_weight, SMALLEST_WEIGHT)
+    relative = np.maximum(part.weight / mean_weight, MIN_RELATIVE_WEIGHT)
     y, weight = torch.from_numpy(part.y).to(device), torch.from_numpy(relative).float().to(device)
     return Samples(rows, y, weight, task.target, n_jobs)
 
 
 def relative_weights(weight: npt.NDArray[np.float64]) -> torch.Tensor:
-    """Weights in units of their mean, in single precision.  (n,)"""
-    return torch.from_numpy(np.maximum(weight / weight.mean(), SMALLEST_WEIGHT)).to(torch.float32)
+    """Return weights in units of their mean, in single precision.  (n,)"""
+    return torch.from_numpy(np.maximum(weight / weight.mean(), MIN_RELATIVE_WEIGHT)).to(torch.float32)
 
 
 class StoppableCallback:
@@ -575,10 +586,10 @@ class TrainingTask:
         return function()
 
     def with_ranges(self, tree: SomeTree) -> SomeTree:
-        """The tree with the ranges of the features of all rows."""
+        """Return the tree with the ranges of the features of all rows."""
         return record_ranges(tree, self.training.X)
 
-    def counted(self, tree: CrispTree, n_jobs: int | None) -> SufficientStatistics:
+    def sum_statistics(self, tree: CrispTree, n_jobs: int | None) -> SufficientStatistics:
         """Return the statistics of all training rows in a deterministic tree."""
         rows = self.training
         return sum_statistics(tree, rows.X, rows.y, rows.weight, n_jobs, self.target)
@@ -602,7 +613,7 @@ class TrainingTask:
         X = self.training.X
         if not isinstance(X, SparseRows):
             return X.shape[1]
-        sizes = np.abs(X.scaled(self.scaling).data, dtype=np.float64)
+        sizes = np.abs(X.scale(self.scaling).data, dtype=np.float64)
         return float(sizes.sum() / len(X))
 
     def on(

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.data.rows import ArrayRows, PickedRows
+from crisptree.data.rows import ArrayRows, SelectedRows
 from crisptree.equations.alternating import hard_responsibilities
 from crisptree.learning.engines.base import Models
 from crisptree.learning.loop import EpochEnd, train
@@ -60,7 +60,7 @@ class Start(NamedTuple):
 
 
 def find_initial_splits(splits: ObliqueSplits, samples: Samples, groups: Groups, generator: torch.Generator) -> Start:
-    """The hyperplanes, as steep as they are, rotated and moved to where they part the y of their rows best."""
+    """Search the rotation and offset of hyperplanes that separate the y of their rows best; their norm stays."""
     assert isinstance(samples.target, Gaussians)
     weight = splits.parameters["weight"].detach()
     n_nodes, n_features = weight.shape
@@ -77,7 +77,7 @@ def find_initial_splits(splits: ObliqueSplits, samples: Samples, groups: Groups,
         found.append(_best_of(directions, samples, _some_rows(groups, nodes, samples)))
     direction, threshold = (torch.cat([one[part] for one in found]) for part in (0, 1))
     parameters = {"weight": direction * length[:, None], "bias": -threshold * length}
-    return Start(splits.replaced(parameters), torch.cat([one[2] for one in found], dim=1))
+    return Start(splits.replace_parameters(parameters), torch.cat([one[2] for one in found], dim=1))
 
 
 def search_initial_splits(
@@ -104,11 +104,11 @@ def search_initial_splits(
     wide = tables.reshape(2, len(leaves), -1).clone()
     before, sums = (part.reshape(2 * len(known), -1) for part in (wide[:, known], start.statistics))
     wide[:, known] = sample.target.update(sums, before, 0.0).reshape(2, len(known), -1)
-    return splits.replaced(parameters), wide.reshape(2, -1)
+    return splits.replace_parameters(parameters), wide.reshape(2, -1)
 
 
 def _some_rows(groups: Groups, nodes: Tensor, samples: Samples) -> Tensor:
-    """Rows of some nodes, evenly picked by their weights; heavy ones several times.  (n_nodes, ROWS_PER_NODE)"""
+    """Sample rows of some nodes systematically by weight, heavy ones several times.  (n_nodes, ROWS_PER_NODE)"""
     ends = groups.sizes.cumsum(0)
     heights = torch.cat([samples.weight.new_zeros(1).double(), samples.weight[groups.rows].double().cumsum(0)])
     low, high = heights[(ends - groups.sizes)[nodes]], heights[ends[nodes]]
@@ -118,7 +118,7 @@ def _some_rows(groups: Groups, nodes: Tensor, samples: Samples) -> Tensor:
 
 
 def _quantiles(scores: Tensor) -> Tensor:
-    """Where the shares of the rows end along every direction.  (m, n, k) → (q, m, k)"""
+    """Compute weighted quantiles along every direction.  (m, n, k) → (q, m, k)"""
     shares = torch.tensor(QUANTILES).to(scores)
     if scores.device.type != "cpu":
         return scores.quantile(shares, dim=1)
@@ -160,7 +160,7 @@ GAIN_DIGITS = 9
 def init_stump_tables(
     target: Target, statistics: Sequence[npt.NDArray[np.float64]], generator: torch.Generator
 ) -> Tensor:
-    """The first tables of stumps at leaves, from what the rows of each leaf add up to.  (2, m · n_values)"""
+    """Return the first tables of stumps at leaves, from what the rows of each leaf add up to.  (2, m · n_values)"""
     tables = target.random_tables(2 * len(statistics), generator).reshape(2, len(statistics), -1)
     return target.stump_tables(tables, torch.from_numpy(np.stack(statistics))).reshape(2, -1)
 
@@ -196,7 +196,7 @@ class Stumps:
         return len(self.groups.sizes) * self.n_candidates
 
     def swap_tables(self) -> Stumps:
-        """The same before any training, with left and right tables exchanged."""
+        """Exchange left and right tables, before any training."""
         tables, others = self.leaves.flip(0), (self.groups, self.n_candidates, self.zeros, self.signs)
         return Stumps(self.splits, tables, *others)
 
@@ -231,7 +231,7 @@ class Stumps:
 
     @torch.no_grad()
     def outcome(self, samples: Samples, min_rows: int, min_weight: float) -> Outcome:
-        """The best candidate of every node by its gain on hard counts, and what it does to the rows.
+        """Select the best candidate of every node by its gain on hard counts, and route its rows.
 
         A split is accepted only if both sides keep ``min_rows`` rows that weigh ``min_weight`` together.
         """
@@ -260,7 +260,7 @@ class Stumps:
         nodes, best = np.arange(n_nodes), torch.from_numpy(winner).to(device)
         tables = self.leaves.reshape(2, n_nodes, n_candidates, -1).permute(1, 2, 0, 3)
         return Outcome(
-            splits=self.splits.chosen(best).detached(),
+            splits=self.splits.select_candidates(best).detach(),
             tables=tables[torch.from_numpy(nodes).to(device), best],
             gains=gains[nodes, winner],
             weights=node_weight[:, 0],
@@ -286,7 +286,7 @@ class SummedLevel(Stumps):
         self.source, self.open = source, open_leaves
 
     def hard_counts(self, samples: Any) -> Tensor:
-        left, right = self.source.sides(self.open.tree, self.open.leaves, self.splits.detached())
+        left, right = self.source.sides(self.open.tree, self.open.leaves, self.splits.detach())
         counts = np.stack([left.statistics, right.statistics]).reshape(2, -1)
         return torch.from_numpy(counts).to(self.leaves)
 
@@ -308,14 +308,14 @@ class Outcome:
     sides: tuple[Side, Side] | None = None
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> Outcome:
-        """The same with the splits of other nodes not accepted."""
+        """Reject the splits of other nodes."""
         return replace(self, accepted=self.accepted & wanted)
 
     def or_better(self, other: Outcome, groups: Groups | LeafGroups) -> Outcome:
         """Of every node the split of more gain: this one, or another of the same node."""
         takes = other.accepted & (~self.accepted | (other.gains > self.gains))
         which = torch.from_numpy(takes).to(self.tables.device)
-        both = AbstractSplits.concatenated([self.splits, other.splits])
+        both = AbstractSplits.concatenate([self.splits, other.splits])
         goes_right, sides = self.goes_right, self.sides
         if goes_right is not None and other.goes_right is not None and isinstance(groups, Groups):
             goes_right = torch.where(which[groups.group], other.goes_right, goes_right)
@@ -365,7 +365,7 @@ def train_batched_stumps(
 
 def _joint_stumps(several: Sequence[Stumps]) -> Stumps:
     first = several[0]
-    splits = AbstractSplits.concatenated([one.splits for one in several])
+    splits = AbstractSplits.concatenate([one.splits for one in several])
     leaves = torch.cat([one.leaves for one in several], dim=1)
     sizes = torch.cat([one.groups.sizes for one in several])
     rows = torch.arange(int(sizes.sum()), device=sizes.device)
@@ -375,17 +375,17 @@ def _joint_stumps(several: Sequence[Stumps]) -> Stumps:
 
 
 def _joint_samples(parts: Sequence[TreeStumps]) -> Samples:
-    """The rows of all groups after each other, their features read where they lie."""
+    """Concatenate the rows of all groups, without a copy of their features."""
     first = parts[0].samples
     y = torch.cat([samples.y[stumps.groups.rows] for stumps, samples, _ in parts])
     weight = torch.cat([samples.weight[stumps.groups.rows] for stumps, samples, _ in parts])
     index = torch.cat([_picked(samples).index[stumps.groups.rows] for stumps, samples, _ in parts])
-    rows = PickedRows.of(ArrayRows(_picked(first).values), index)
+    rows = SelectedRows.of(ArrayRows(_picked(first).values), index)
     return Samples(rows, y, weight, first.target, first.n_jobs)
 
 
-def _picked(samples: Samples) -> PickedRows:
-    assert isinstance(samples.rows, PickedRows)
+def _picked(samples: Samples) -> SelectedRows:
+    assert isinstance(samples.rows, SelectedRows)
     return samples.rows
 
 
@@ -407,7 +407,7 @@ class _JointOrders(RowOrders):
 
 
 def _share_out(joint: Stumps, several: Sequence[Stumps]) -> None:
-    """What the joint training found, to each tree's own stumps."""
+    """Distribute the results of the joint training to the stumps of each tree."""
     ends = np.cumsum([0, *(one.splits.n_splits for one in several)])
     columns = np.cumsum([0, *(one.leaves.shape[1] for one in several)])
     for one, (begin, end), (left, right) in zip(several, pairwise(ends), pairwise(columns), strict=True):

@@ -647,7 +647,7 @@ ARGUMENTS: dict[str, Rule | None] = {
     ),
     "points": number(0.0),
     "copies": word_or("auto", whole(0)),
-    "memory": number(0.0),
+    "decay": number(0.0),
     "resume": true_or_false(),
     "noise": number(0.0),
     "labels": one_of("hard", "sample", "soft"),

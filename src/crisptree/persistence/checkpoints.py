@@ -35,7 +35,7 @@ ENDING = ".safetensors"
 MAX_NAME_LENGTH = 200
 
 MAX_UNWRITTEN_RECORDS = 256
-"""Finished records are written when there are so many, however little time has passed."""
+"""Number of finished records that are written at once, however little time has passed."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -196,7 +196,7 @@ class CheckpointStore:
         return record
 
     def keep(self, record: Record, epochs: int, *, is_over: bool, arrays: Callable[[], Arrays]) -> None:
-        """Record that so many epochs of a training are done; written if it is time to."""
+        """Record that so many epochs of a training are done, and write the record if it is due."""
         is_due = time.monotonic() - self.written >= self.every
         if is_over:
             self.unwritten.append(Record(record.number, record.name, epochs, True, arrays()))

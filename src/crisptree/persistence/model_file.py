@@ -98,7 +98,7 @@ def write(path: str | PathLike[str], sections: Sections) -> None:
         for own, array in section.arrays.items()
     }
     header = json.dumps({"format": FORMAT, "sections": contents}, allow_nan=False)
-    data = _canonical(save_arrays(arrays, metadata={KEY: header, DIGEST: NO_DIGEST}))
+    data = _sort_header(save_arrays(arrays, metadata={KEY: header, DIGEST: NO_DIGEST}))
     with atomic_write(path) as temporary:
         temporary.write_bytes(_with_digest(data, NO_DIGEST, hashlib.sha256(data).hexdigest()))
 
@@ -163,7 +163,7 @@ def _check_known(sections: Sections, known: Collection[str], path: str | PathLik
         raise ModelFileError(f"{path} needs {', '.join(unknown)}, unknown to this version of crisptree. Update it.")
 
 
-def _canonical(data: bytes) -> bytes:
+def _sort_header(data: bytes) -> bytes:
     """Sort the entries of the header, whose order the library leaves to chance."""
     length = int.from_bytes(data[:8], "little")
     entries = json.loads(data[8 : 8 + length])
@@ -203,7 +203,7 @@ def document_of(sections: Sections) -> dict[str, Any]:
             name: {
                 "required": section.required,
                 "content": section.content,
-                "arrays": {own: _described(array) for own, array in section.arrays.items()},
+                "arrays": {own: _describe(array) for own, array in section.arrays.items()},
             }
             for name, section in sections.items()
         },
@@ -219,15 +219,15 @@ def sections_of(document: Any) -> Sections:
     """Invert ``document_of`` and validate the schema; errors name the location in the document."""
     top = _object(document, "$", ("format", "version", "sections"))
     if top["format"] != KEY:
-        raise _wrong("$.format", f"must be {KEY!r}", top["format"])
+        raise _make_error("$.format", f"must be {KEY!r}", top["format"])
     if isinstance(top["version"], bool) or top["version"] != DOCUMENT_VERSION:
-        raise ModelFileError(f"$.version must be {DOCUMENT_VERSION}; got {_shown(top['version'])}. Update crisptree.")
+        raise ModelFileError(f"$.version must be {DOCUMENT_VERSION}; got {_shorten(top['version'])}. Update crisptree.")
     sections: Sections = {}
     for name, value in _object(top["sections"], "$.sections").items():
         location = f"$.sections.{name}"
         section = _object(value, location, ("required", "content", "arrays"))
         if not isinstance(section["required"], bool):
-            raise _wrong(f"{location}.required", "must be true or false", section["required"])
+            raise _make_error(f"{location}.required", "must be true or false", section["required"])
         content = _object(section["content"], f"{location}.content")
         arrays = _object(section["arrays"], f"{location}.arrays")
         read = {own: _array(array, f"{location}.arrays.{own}") for own, array in arrays.items()}
@@ -248,7 +248,7 @@ def _no_constant(word: str) -> None:
     raise ValueError(f"{word} is no number of JSON; write null")
 
 
-def _described(array: npt.NDArray[Any]) -> dict[str, Any]:
+def _describe(array: npt.NDArray[Any]) -> dict[str, Any]:
     kind = str(array.dtype)
     if kind not in ARRAY_TYPES:
         raise TypeError(f"an array of {kind} has no place in a document.")
@@ -269,14 +269,14 @@ def _with_null(values: Any) -> Any:
 def _array(value: Any, location: str) -> npt.NDArray[Any]:
     array = _object(value, location, ("type", "shape", "values"))
     if not isinstance(array["type"], str) or array["type"] not in ARRAY_TYPES:
-        raise _wrong(f"{location}.type", f"must be one of {', '.join(ARRAY_TYPES)}", array["type"])
+        raise _make_error(f"{location}.type", f"must be one of {', '.join(ARRAY_TYPES)}", array["type"])
     shape = array["shape"]
     if (
         not isinstance(shape, list)
         or not 0 < len(shape) <= MAX_DIMENSIONS
         or not all(type(side) is int and 0 <= side < 2**31 for side in shape)
     ):
-        raise _wrong(f"{location}.shape", f"must be a list of 1 to {MAX_DIMENSIONS} whole numbers", shape)
+        raise _make_error(f"{location}.shape", f"must be a list of 1 to {MAX_DIMENSIONS} whole numbers", shape)
     dtype = ARRAY_TYPES[array["type"]]
     values = np.array(array["values"], dtype=object)
     if values.shape != tuple(shape) and math.prod(shape) + values.size > 0:
@@ -293,34 +293,34 @@ def _array(value: Any, location: str) -> npt.NDArray[Any]:
         else:
             entry = "".join(f"[{place}]" for place in index)
             must = f"number that {dtype} can hold, or null" if is_float else f"whole number from {low} to {high}"
-            raise _wrong(f"{location}.values{entry}", f"must be a {must}", value)
+            raise _make_error(f"{location}.values{entry}", f"must be a {must}", value)
     return numbers.reshape(shape)
 
 
 def _object(value: Any, location: str, keys: tuple[str, ...] | None = None) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _wrong(location, "must be an object", value)
+        raise _make_error(location, "must be an object", value)
     for key in keys or ():
         if key not in value:
-            raise ModelFileError(f"{location} must have the entry {key!r}; it has {_listed(value)}.")
+            raise ModelFileError(f"{location} must have the entry {key!r}; it has {_list_names(value)}.")
     for key in value if keys else ():
         if key not in (keys or ()):
             raise ModelFileError(
-                f"{location} must have no other entries than {_listed(keys or ())}; it has {key!r} too."
+                f"{location} must have no other entries than {_list_names(keys or ())}; it has {key!r} too."
             )
     return value
 
 
-def _wrong(location: str, must: str, got: Any) -> ModelFileError:
-    return ModelFileError(f"{location} {must}; got {_shown(got)}.")
+def _make_error(location: str, must: str, got: Any) -> ModelFileError:
+    return ModelFileError(f"{location} {must}; got {_shorten(got)}.")
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=True, default=str)
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def _listed(names: Any) -> str:
+def _list_names(names: Any) -> str:
     return ", ".join(repr(name) for name in list(names)[:8]) or "none"
 
 

@@ -63,7 +63,7 @@ class BatchStatistics:
         moments: _Moments | None = None
         reservoir = _Reservoir(SAMPLE_ROWS, np.random.default_rng(seed))
         for number, (X, y, weight) in enumerate(batches.one_pass()):
-            with _refusing_batches():
+            with _translate_errors():
                 weighted = y_statistics.add(y, weight, f"batch {number} of {batches.name}")
             moments = moments or _Moments(X)
             moments.add(X, weighted)
@@ -89,7 +89,7 @@ class BatchStatistics:
         waiting: list[RowSet] = []
         n_waiting, seen, encoding = 0, np.zeros_like(self.statistics.checksum), self.encoding
         for X, y, weight in self.batches.one_pass():
-            with _refusing_batches():
+            with _translate_errors():
                 seen += self.statistics.rows_checksum(y)
                 part = _with_weight(RowSet(X, *encoding.encode(encoding.to_numeric(y), weight)))
             waiting.append(part)
@@ -99,7 +99,7 @@ class BatchStatistics:
                 # Half of a shuffled buffer stays and is mixed with the next rows.
                 cut = size if rng is None else max(size // 2, n_waiting - size // 2)
                 yield from _split(whole, cut, size)
-                waiting = [_slice(whole, slice(cut, None))]
+                waiting = [whole.select(slice(cut, None))]
                 n_waiting -= cut
         if n_waiting:
             yield from _split(_join(waiting, rng), n_waiting, size)
@@ -109,7 +109,7 @@ class BatchStatistics:
 
 
 @contextmanager
-def _refusing_batches() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Raise errors about y as errors of batches."""
     try:
         yield
@@ -118,26 +118,19 @@ def _refusing_batches() -> Iterator[None]:
 
 
 def _join(parts: list[RowSet], rng: np.random.Generator | None) -> RowSet:
-    arrays = [np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "weight")]
-    if rng is None:
-        return RowSet(*arrays)
-    order = rng.permutation(len(arrays[1]))
-    return RowSet(*(array[order] for array in arrays))
-
-
-def _slice(part: RowSet, rows: Any) -> RowSet:
-    return RowSet(part.X[rows], part.y[rows], part.weight[rows])
+    joined = RowSet.concatenate(parts)
+    return joined if rng is None else joined.select(rng.permutation(len(joined.y)))
 
 
 def _split(part: RowSet, end: int, size: int) -> Iterator[RowSet]:
     for start in range(0, end, size):
-        yield _slice(part, slice(start, min(start + size, end)))
+        yield part.select(slice(start, min(start + size, end)))
 
 
 def _with_weight(part: RowSet) -> RowSet:
     """Drop rows of weight zero."""
     kept = part.weight > 0
-    return part if kept.all() else _slice(part, kept)
+    return part if kept.all() else part.select(kept)
 
 
 class _Moments:
@@ -216,7 +209,7 @@ class BatchDataset(TrainingDataset):
         return TrainingTask(self.statistics.sample, task.scaling, self.target, held_out)
 
     def split_off(self, fraction: float, seed: int) -> tuple[Self, Any]:
-        raise ValueError("`validation` rows must be given for a fit on batches with prune or shrinkage 'auto'.")
+        raise ValueError("`eval_set` must be given for a fit on batches with ccp_alpha or shrinkage 'auto'.")
 
 
 def fit_batches(

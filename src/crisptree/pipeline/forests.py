@@ -14,7 +14,7 @@ import numpy.typing as npt
 from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.finalization import inherit_ranges, record_ranges
 from crisptree.inference.flat_tree import CrispForest, has_linear_leaves
-from crisptree.learning.fitting import Bag, FittedTree, fit_forest
+from crisptree.learning.fitting import Bootstrap, FittedTree, fit_forest
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
@@ -334,10 +334,10 @@ def fit_forest_rows(
         spec: Spec, max_features: Any, rows: TrainingTask, n_trees: int
     ) -> tuple[list[CrispTree], npt.NDArray[np.int64]]:
         bagging = draw_bags(rows)
-        bags = [Bag(bagging.weights(number), bagging.tree_seed(number)) for number in range(n_trees)]
+        bootstraps = [Bootstrap(bagging.weights(number), bagging.tree_seed(number)) for number in range(n_trees)]
         spec = adapt_to_forest(spec, max_features, rows.training.X.shape[1])
         postprocessing = {**parameters, "shrinkage": find_shrinkage(rows, is_linear=spec.leaf_penalty is not None)}
-        trees = [postprocess(trained.tree, postprocessing) for trained in fit_forest(spec, rows, bags)]
+        trees = [postprocess(trained.tree, postprocessing) for trained in fit_forest(spec, rows, bootstraps)]
         return trees, np.stack([bagging.times(number) for number in range(n_trees)])
 
     tree, previous = (None, None) if earlier is None else (earlier.forest.trees[0], earlier.selected)
@@ -417,15 +417,15 @@ class ForestTask:
 
     def _fit_families(self, numbers: list[int], on_epoch: OnEpoch) -> Iterator[tuple[int, FittedTree]]:
         """Fit trees and iterate over them in their order; those of the first family are trained before the next."""
-        bags = {n: Bag(self.bagging.weights(n), self.bagging.tree_seed(n)) for n in numbers}
+        bootstraps = {n: Bootstrap(self.bagging.weights(n), self.bagging.tree_seed(n)) for n in numbers}
         n_families, families = len(self.families), list[Iterator[FittedTree]]()
         for index, parameters in enumerate(self.families):
             spec = spec_of(parameters, self.task, self.data.image_shape, self.bagging.seed)
             spec = adapt_to_forest(spec, parameters["max_features"], self.data.X.shape[1])
-            own = [bag for number, bag in bags.items() if number % n_families == index]
+            own = [bootstrap for number, bootstrap in bootstraps.items() if number % n_families == index]
             trees = fit_forest(spec, self.task, own, on_epoch=on_epoch) if own else iter(())
             families.append(trees if index == n_families - 1 else iter(list(trees)))
-        for number in bags:
+        for number in bootstraps:
             tree = next(families[number % n_families], None)
             if tree is None:  # a callback has ended the training
                 return

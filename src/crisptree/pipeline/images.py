@@ -57,7 +57,7 @@ def _fit_one(
     by_plane = Scaling.learn(pixels, np.ones(len(pixels)), parameters["scale"], parameters["n_jobs"])
     task = TrainingTask(
         _windows(canvas, training.pixels),
-        by_plane.repeated(view.window**2),
+        by_plane.repeat(view.window**2),
         training.pixels.target,
         None if held_out is None else _windows(Canvas.of(held_out.images, view), held_out.pixels),
     )

@@ -108,9 +108,9 @@ def fingerprint(parameters: Mapping[str, Any], data: Mapping[str, Any], seed: in
     texts |= {f"version of {name}": version(name) for name in ("crisptree", "torch")}
     device = data.get("device")
     if device is None:
-        from crisptree.learning.fitting import device_of  # which imports torch
+        from crisptree.learning.fitting import resolve_device  # which imports torch
 
-        device = device_of(parameters["device"])
+        device = resolve_device(parameters["device"])
     return texts | {"random_state": str(seed), "device": str(device)}
 
 
@@ -174,7 +174,7 @@ MIN_SECONDS_FOR_ESTIMATE, MIN_FRACTION_FOR_ESTIMATE = 1.0, 0.1
 """The remaining time is estimated after so many seconds, and after so much of the task."""
 
 SECONDS_BEFORE_DISPLAY = 3.0
-"""A fit that nobody asked to be verbose shows its progress after so many seconds."""
+"""Seconds after which a fit with verbose=None shows its progress."""
 
 PHASES = {"grow": "growing", "finetune": "finetuning"}
 

@@ -19,7 +19,7 @@ from crisptree.encoding.containers import materialize
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.base import keep_shared_checkpoints
 from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.learning.sources.shards import FeatureStatistics, ShardedTask, Shards, concatenate
+from crisptree.learning.sources.shards import FeatureStatistics, ShardedTask, Shards
 from crisptree.pipeline.forests import LOCAL_PARAMETERS, Workers
 from crisptree.pipeline.monitoring import Checkpoints, describe_value, digest
 from crisptree.pipeline.trees import TrainedRows, TrainingDataset, fit_rows
@@ -275,20 +275,20 @@ def _share_validation(
 
     part = group.run_on_all(own)
     if not group.total([float(len(part.y))]):
-        raise ValueError("`validation` must have rows in some process; all are without.")
+        raise ValueError("`eval_set` must have rows in some process; all are without.")
     return Shards.of(part, group, n_shards)
 
 
 def _sample_on_first(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> RowSet | None:
     """Sample rows of all shards on rank 0; None on other ranks."""
     parts = group.gather_first(shards.sample(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
-    return None if parts is None else concatenate([part for part in parts if part is not None])
+    return None if parts is None else RowSet.concatenate([part for part in parts if part is not None])
 
 
 def _sample_everywhere(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> RowSet:
     """Sample rows of all shards, the same on every rank."""
     parts = group.gather(shards.sample(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
-    return concatenate([part for part in parts if part is not None])
+    return RowSet.concatenate([part for part in parts if part is not None])
 
 
 def _fingerprint(

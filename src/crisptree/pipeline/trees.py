@@ -22,7 +22,7 @@ from crisptree.inference.finalization import (
     record_ranges,
     sum_statistics,
 )
-from crisptree.learning.fitting import Fitted, device_of, fit_tree, update_tree
+from crisptree.learning.fitting import Fitted, fit_tree, resolve_device, update_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask, get_iteration
@@ -175,7 +175,7 @@ class ArrayDataset(TrainingDataset):
         kept, held_out = hold_out(data.target.strata(data.y), fraction, seed, source=data.source)
         source = None if data.source is None else data.source[kept]
         rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept], source=source)
-        return replace(self, data=rest), RowSet(data.X[held_out], data.y[held_out], data.weight[held_out])
+        return replace(self, data=rest), data.part.select(held_out)
 
     def make_selection_task(self, task: TrainingTask, held_out: Any, seed: int) -> TrainingTask:
         return harden(task)
@@ -296,7 +296,7 @@ def make_scaled_task(
         return data.make_task(earlier.statistics.scaling, validation)
     scaling = data.learn_scaling(scale, parameters["n_jobs"])
     if parameters["max_shift"]:
-        scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
+        scaling = scaling.share_between_pixels(*(data.image_shape or ())[2:])
     return data.make_task(scaling, validation)
 
 
@@ -344,7 +344,7 @@ def fit_task(
 
 
 def update_fitted_tree(
-    estimator: RowModel, earlier: EarlierFit, rows: tuple[Any, Any, Any], memory: float
+    estimator: RowModel, earlier: EarlierFit, rows: tuple[Any, Any, Any], decay: float
 ) -> tuple[CrispTree, list[EpochRecord]]:
     """Train a fitted tree on new rows, (X, y, sample_weight); see ``partial_fit`` of its estimator."""
     parameters, data, _ = check_fit(estimator, rows, None, earlier.encoding, reset=False)
@@ -355,13 +355,13 @@ def update_fitted_tree(
     task = TrainingTask(part, before.statistics.scaling, data.target)
     spec = spec_of(values, task, data.image_shape, draw_seed(parameters["random_state"]))
     with record_epochs(values["verbose"], values["callbacks"]) as recorder:
-        tree = update_tree(before, spec, task, memory=memory, on_epoch=recorder.record)
+        tree = update_tree(before, spec, task, decay=decay, on_epoch=recorder.record)
     if values.get("round_splits"):
         assert isinstance(tree, FlatTree)
         assert isinstance(part.X, np.ndarray)
         tree = round_splits(tree, part.X, part.weight)
     sums = sum_statistics(tree, part.X, part.y, part.weight, spec.n_jobs, task.target)
-    tree = add_prior_statistics(tree, sums, before, memory, spec.leaf_prior)
+    tree = add_prior_statistics(tree, sums, before, decay, spec.leaf_prior)
     if before.statistics.lowest is not None:
         tree = inherit_ranges(record_ranges(tree, data.X, data.missing_indicators), before, and_own=True)
     return data.encoding.restore_units(tree), recorder.history
@@ -397,7 +397,7 @@ def spec_of(parameters: Mapping[str, Any], task: TrainingTask, image_shape: tupl
 def describe_device(parameters: Mapping[str, Any], task: TrainingTask) -> str:
     """Resolve the device of a fit, for a checkpoint's fingerprint; all that split="auto" may select is linear."""
     split = "oblique" if parameters["split"] == "auto" else parameters["split"]
-    return str(device_of(parameters["device"], task, split))
+    return str(resolve_device(parameters["device"], task, split))
 
 
 @one_thread()

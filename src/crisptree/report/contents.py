@@ -342,9 +342,9 @@ def roc_curves(truth: npt.NDArray[np.int64], probabilities: Doubles) -> list[dic
         if not positive.any() or positive.all():
             continue
         fpr, tpr, _ = roc_curve(positive, probabilities[:, number], drop_intermediate=False)
-        kept = _thinned(len(tpr)) if number in shown else np.zeros(0, dtype=np.intp)
+        kept = _thin(len(tpr)) if number in shown else np.zeros(0, dtype=np.intp)
         area = float(auc(fpr, tpr))
-        curves.append({"class": number, "alarms": _rounded(fpr[kept]), "found": _rounded(tpr[kept]), "area": area})
+        curves.append({"class": number, "alarms": _round(fpr[kept]), "found": _round(tpr[kept]), "area": area})
     return curves
 
 
@@ -361,7 +361,7 @@ def calibration_curve(truth: npt.NDArray[np.int64], probabilities: Doubles) -> d
     bins = np.searchsorted(edges, predicted)
     rows = np.bincount(bins)
     used = rows > 0
-    mean, frequency = (_rounded(np.bincount(bins, values)[used] / rows[used]) for values in (predicted, observed))
+    mean, frequency = (_round(np.bincount(bins, values)[used] / rows[used]) for values in (predicted, observed))
     return {"class": 1 if two else None, "predicted": mean, "observed": frequency, "rows": rows[used].tolist()}
 
 
@@ -378,12 +378,12 @@ def _pruning(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
         trained, given = score(view, rows, ends)
         in_training.append(trained)
         on_rows.append(given)
-    kept = _thinned(len(alphas))
+    kept = _thin(len(alphas))
     return {
         "alphas": [float(f"{alphas[index]:.4g}") for index in kept],
         "leaves": [leaves[index] for index in kept],
-        "training": _rounded(np.array(in_training)[kept]),
-        "given": None if rows is None else _rounded(np.array(on_rows)[kept]),
+        "training": _round(np.array(in_training)[kept]),
+        "given": None if rows is None else _round(np.array(on_rows)[kept]),
     }
 
 
@@ -411,12 +411,12 @@ def _score_pruned_means(
     return in_training, float(r2_score(rows.y, predicted))
 
 
-def _thinned(length: int) -> npt.NDArray[np.intp]:
+def _thin(length: int) -> npt.NDArray[np.intp]:
     """Return the indices of the points of a curve that are kept."""
     return np.unique(np.linspace(0, length - 1, min(length, MAX_POINTS)).round().astype(np.intp))
 
 
-def _rounded(values: Doubles) -> list[float]:
+def _round(values: Doubles) -> list[float]:
     return [round(float(value), 5) for value in values]
 
 

@@ -17,7 +17,7 @@ from scipy.special import softmax
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.finalization import end_tables, select_strength, truncate
 from crisptree.inference.flat_tree import BRANCH_LINEAR, LINEAR_LEAVES, CrispForest, has_linear_leaves
-from crisptree.learning.fitting import Bag, fit_forest, fit_tree
+from crisptree.learning.fitting import Bootstrap, fit_forest, fit_tree
 from crisptree.learning.linear_leaves import (
     PENALTIES,
     PENALTIES_OF_ONE_LEAF,
@@ -57,7 +57,7 @@ Doubles = npt.NDArray[np.float64]
 RowScores = tuple[Doubles, Doubles | None]
 """Scores and log losses of rows; a regression has no losses."""
 
-LEAST_PROBABILITY = 1e-3
+MIN_PROBABILITY = 1e-3
 """Log losses of trials are bounded, so that single rows do not decide."""
 
 TRIAL_TREES = {"classes": 10, "gaussians": 5}
@@ -69,7 +69,7 @@ MAX_TRIAL_TREES, MAX_CART_TRIAL_TREES = 10, 25
 fast."""
 
 MIN_TREES_OF_ROW = 2
-"""Rows out of the bags of fewer trees have no variance."""
+"""Rows out of the bootstraps of fewer trees have no variance."""
 
 MIN_ERRORS_OVER_REFERENCE = 2.0
 """Standard errors by which another noise level must exceed the first one on images, which is best in the mean of
@@ -120,7 +120,7 @@ class FoldTree:
 
     def cap_depth(self, depth: int | None) -> int:
         """Return the depth of the tree truncated at ``depth``; None leaves it as it is."""
-        deepest = len(self.tree.structure.ways) - 1
+        deepest = len(self.tree.structure.nodes_by_depth) - 1
         return deepest if depth is None else min(depth, deepest)
 
     @cached_property
@@ -137,7 +137,7 @@ class FoldTree:
         """Return a function that predicts the held-out rows by the tree truncated at a depth, its leaves shrunk."""
         tree, strength = self.tree, n_rows * self.fold.problem.mean_weight
         tables = end_tables(tree.target, tree.structure, tree.statistics.node_counts, leaf_prior, strength)
-        return lambda depth: np.asarray(tables[tree.structure.ways[depth][self.held_out_leaf]])
+        return lambda depth: np.asarray(tables[tree.structure.nodes_by_depth[depth][self.held_out_leaf]])
 
     def fit_models(self, depth: int, penalties: Sequence[float], *, of_branches: bool) -> Doubles:
         """Fit linear leaves to the truncated tree and return the outputs of the held-out rows, for every penalty.
@@ -148,7 +148,7 @@ class FoldTree:
         structure, nodes = whole.truncate(depth)
         number = np.empty(whole.n_nodes, dtype=np.int64)
         number[nodes[structure.n_splits :]] = np.arange(structure.n_leaves)
-        ends, used = number[whole.ways[depth]], None
+        ends, used = number[whole.nodes_by_depth[depth]], None
         if of_branches and structure.n_splits:
             used = np.flatnonzero((self.tree.weight[nodes[: structure.n_splits]] != 0).any(axis=0))
         weight, steps = fold.problem.training.weight, STEPS_TO_SCORE
@@ -204,14 +204,14 @@ class TreeEvaluator(Evaluator):
         if n_workers == 1:
             yield from map(self._evaluate, candidates)
             return
-        bags = [list_bags(one) for one in candidates]
-        fits = [partial(fit_bag, one, bag) for one, own in zip(candidates, bags, strict=True) for bag in own]
-        others = [partial(self._evaluate, one) for one, own in zip(candidates, bags, strict=True) if not own]
+        bootstraps = [list_bags(one) for one in candidates]
+        fits = [partial(fit_bag, one, bag) for one, own in zip(candidates, bootstraps, strict=True) for bag in own]
+        others = [partial(self._evaluate, one) for one, own in zip(candidates, bootstraps, strict=True) if not own]
         with workers(n_workers) as each_of:
             results = list(each_of(run_task, interleave(fits, others)))
         trees = iter([result for result in results if isinstance(result, FlatTree)])
         trials = iter([result for result in results if isinstance(result, list)])
-        for one, own in zip(candidates, bags, strict=True):
+        for one, own in zip(candidates, bootstraps, strict=True):
             yield self._score_trees(one, list(islice(trees, len(own)))) if own else next(trials)
 
     def _count_workers(self, candidates: Sequence[CandidateTask]) -> int:
@@ -267,8 +267,8 @@ class TreeEvaluator(Evaluator):
         folds = candidate.folds
         masks = [fold.training_mask for fold in folds if fold.training_mask is not None]
         if len(masks) > 1 and spec.is_whole_lbfgs and spec.leaf_penalty is None:
-            bags = [Bag(mask, spec.seed) for mask in masks]
-            return [_as_flat(fitted.tree) for fitted in fit_forest(spec, candidate.whole, bags)]
+            bootstraps = [Bootstrap(mask, spec.seed) for mask in masks]
+            return [_as_flat(fitted.tree) for fitted in fit_forest(spec, candidate.whole, bootstraps)]
         is_lbfgs = LBFGS in (spec.growth.optimizer, spec.finetuning.optimizer)
         n_workers = limit_trainings(min(len(folds), n_threads(spec.n_jobs))) if is_lbfgs else 1
         spec = spec if n_workers == 1 else replace(spec, n_jobs=1)
@@ -401,15 +401,15 @@ def is_cart_search(candidate: CandidateTask) -> bool:
     return candidate.spec.grow == "cart" and candidate.values.get("finetune_epochs") == 0
 
 
-def list_bags(candidate: CandidateTask) -> list[Bag]:
-    """Return the folds of a candidate as bags where L-BFGS trains whole trees on several of them, else none."""
+def list_bags(candidate: CandidateTask) -> list[Bootstrap]:
+    """Return the folds of a candidate as bootstraps where L-BFGS trains whole trees on several of them, else none."""
     spec, is_finetuned = candidate.spec, candidate.values.get("finetune_epochs") != 0
     masks = [fold.training_mask for fold in candidate.folds if fold.training_mask is not None]
     is_plain = is_finetuned and spec.is_whole_lbfgs and spec.leaf_penalty is None and len(masks) > 1
-    return [Bag(mask, spec.seed) for mask in masks] if is_plain else []
+    return [Bootstrap(mask, spec.seed) for mask in masks] if is_plain else []
 
 
-def fit_bag(candidate: CandidateTask, bag: Bag) -> FlatTree:
+def fit_bag(candidate: CandidateTask, bag: Bootstrap) -> FlatTree:
     """Train the tree of one fold."""
     (fitted,) = fit_forest(candidate.spec, candidate.whole, [bag])
     return _as_flat(fitted.tree)
@@ -493,7 +493,7 @@ def score_outputs(outputs: Doubles, fold: Fold, scoring: str | None) -> RowScore
     y, target = fold.held_out.y, fold.problem.target
     losses = None
     if not target.is_regression:
-        losses = np.minimum(compute_logistic_losses(outputs, y), -np.log(LEAST_PROBABILITY))
+        losses = np.minimum(compute_logistic_losses(outputs, y), -np.log(MIN_PROBABILITY))
     if scoring is None:
         return np.asarray(target.score_predictions(target.predict(outputs), y), dtype=np.float64), losses
     return score_rows(scoring, outputs if losses is None else softmax(outputs, axis=1), y, target, losses), losses
@@ -509,7 +509,7 @@ def compute_log_losses(values: Doubles, y: npt.NDArray[Any], target: Target) -> 
     """Compute bounded log losses of class probabilities; None for a regression.  (n, n_values) → (n,)"""
     if target.is_regression:
         return None
-    return -np.log(np.maximum(values[np.arange(len(y)), y], LEAST_PROBABILITY))
+    return -np.log(np.maximum(values[np.arange(len(y)), y], MIN_PROBABILITY))
 
 
 class EnsemblePredictions(NamedTuple):

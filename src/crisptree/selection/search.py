@@ -382,7 +382,7 @@ def shorten_training(spec: Spec, fraction: float) -> Spec:
 
 
 def shorten_phase(plan: Plan, fraction: float) -> Plan:
-    """The same for one phase."""
+    """Train one phase for a fraction of its epochs."""
     if plan.optimizer == LBFGS:
         return plan
     epochs = max(min(plan.epochs, 2), round(plan.epochs * fraction))
@@ -486,7 +486,7 @@ def make_folds(
         return []
     if is_bagged and source is None:
         kept = _subsample(own, max_rows, seed)
-        return [Fold(_take_problem(problem, kept), _take(part, kept), is_out_of_bag=True)]
+        return [Fold(_take_problem(problem, kept), part.select(kept), is_out_of_bag=True)]
     if n_rows >= min_rows_for_holdout:
         pairs = [hold_out(strata[own], HOLDOUT_FRACTION, seed)]
     else:
@@ -552,8 +552,4 @@ def _subsample(rows: Any, max_rows: int, seed: int) -> Any:
 
 
 def _take_problem(problem: TrainingTask, rows: Any) -> TrainingTask:
-    return TrainingTask(_take(problem.training, rows), problem.scaling, problem.target)
-
-
-def _take(part: RowSet, rows: Any) -> RowSet:
-    return RowSet(part.X[rows], part.y[rows], part.weight[rows])
+    return TrainingTask(problem.training.select(rows), problem.scaling, problem.target)

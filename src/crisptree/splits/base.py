@@ -23,7 +23,7 @@ class AbstractSplits(ABC):
 
     parameters: dict[str, Tensor]
 
-    draws = False
+    is_random = False
     """True if scores use torch's global generator in training, as dropout does."""
 
     @property
@@ -43,7 +43,7 @@ class AbstractSplits(ABC):
         return self.at(x, torch.full((len(x),), split, device=x.device))
 
     @abstractmethod
-    def replaced(self, parameters: dict[str, Tensor]) -> Self:
+    def replace_parameters(self, parameters: dict[str, Tensor]) -> Self:
         """Return splits of the same class with other parameters."""
 
     @abstractmethod
@@ -59,32 +59,34 @@ class AbstractSplits(ABC):
         """The parameter of l1's proximal step; None if there is none."""
         return None
 
-    def chosen(self, candidate: Tensor) -> AbstractSplits:
+    def select_candidates(self, candidate: Tensor) -> AbstractSplits:
         """Select one of several candidates per node; most splits have only one.  (n_splits,)"""
         return self
 
-    def detached(self) -> Self:
+    def detach(self) -> Self:
         """Return a copy without gradients."""
-        return self.replaced({name: value.detach().clone() for name, value in self.parameters.items()})
+        return self.replace_parameters({name: value.detach().clone() for name, value in self.parameters.items()})
 
     def trainable(self) -> Self:
         """Return a copy whose parameters require gradients."""
-        return self.replaced({name: value.detach().clone().requires_grad_() for name, value in self.parameters.items()})
+        return self.replace_parameters(
+            {name: value.detach().clone().requires_grad_() for name, value in self.parameters.items()}
+        )
 
     def on(self, device: torch.device) -> Self:
         """Return the splits on another device."""
-        return self.replaced({name: value.detach().to(device) for name, value in self.parameters.items()})
+        return self.replace_parameters({name: value.detach().to(device) for name, value in self.parameters.items()})
 
     def select(self, splits: Tensor | Sequence[int]) -> Self:
         """Select splits by their indices."""
         index = torch.as_tensor(splits, dtype=torch.long, device=next(iter(self.parameters.values())).device)
-        return self.replaced({name: value.detach()[index] for name, value in self.parameters.items()})
+        return self.replace_parameters({name: value.detach()[index] for name, value in self.parameters.items()})
 
     @staticmethod
-    def concatenated(several: Sequence[AbstractSplits]) -> AbstractSplits:
+    def concatenate(several: Sequence[AbstractSplits]) -> AbstractSplits:
         """Concatenate splits of one class."""
         names = several[0].parameters
-        return several[0].replaced(
+        return several[0].replace_parameters(
             {name: torch.cat([splits.parameters[name].detach() for splits in several]) for name in names}
         )
 
@@ -114,7 +116,7 @@ class SplitKind:
     initial: Callable[[Tensor, torch.Generator], AbstractSplits]
     candidates: Callable[[Tensor, torch.Generator], AbstractSplits]
     compete_by_feature: bool = False  # every feature is a candidate at every node
-    draws: bool = False  # as in AbstractSplits
+    is_random: bool = False  # as in AbstractSplits
 
 
 def random_directions(n: int, n_features: int, generator: torch.Generator) -> Tensor:
@@ -157,7 +159,7 @@ class ObliqueSplits(LinearSplits):
     def squared_norms(self) -> Tensor:
         return self.parameters["weight"].square().sum(dim=1)
 
-    def replaced(self, parameters: dict[str, Tensor]) -> ObliqueSplits:
+    def replace_parameters(self, parameters: dict[str, Tensor]) -> ObliqueSplits:
         return ObliqueSplits(parameters["weight"], parameters["bias"])
 
     def hyperplanes(self) -> tuple[Tensor, Tensor]:
@@ -197,14 +199,14 @@ class AxisSplits(LinearSplits):
         weight, bias, axis = (self.parameters[name][split] for name in ("weight", "bias", "axis"))
         return x.gather(1, axis[:, None])[:, 0] * weight + bias
 
-    def replaced(self, parameters: dict[str, Tensor]) -> AxisSplits:
+    def replace_parameters(self, parameters: dict[str, Tensor]) -> AxisSplits:
         return AxisSplits(parameters["weight"], parameters["bias"], parameters["axis"], self.n_features)
 
     def trainable(self) -> AxisSplits:
         values = {name: value.detach().clone() for name, value in self.parameters.items()}
         for name in ("weight", "bias"):
             values[name].requires_grad_()
-        return self.replaced(values)
+        return self.replace_parameters(values)
 
     def hyperplanes(self) -> tuple[Tensor, Tensor]:
         """β as (n_splits, n_features) and (n_splits,)."""
@@ -226,15 +228,15 @@ class AxisCandidates(LinearSplits):
         return cls(signs, -signs * centers)
 
     def __call__(self, x: Tensor) -> Tensor:
-        raise TypeError("candidates compete at their own node only; call .at(x, node), or .chosen(…) first.")
+        raise TypeError("candidates compete at their own node only; call .at(x, node), or .select_candidates(…) first.")
 
     def at(self, x: Tensor, split: Tensor) -> Tensor:
         return x * self.parameters["weight"][split] + self.parameters["bias"][split]
 
-    def replaced(self, parameters: dict[str, Tensor]) -> AxisCandidates:
+    def replace_parameters(self, parameters: dict[str, Tensor]) -> AxisCandidates:
         return AxisCandidates(parameters["weight"], parameters["bias"])
 
-    def chosen(self, candidate: Tensor) -> AxisSplits:
+    def select_candidates(self, candidate: Tensor) -> AxisSplits:
         weight, bias = (
             self.parameters[name].detach().gather(1, candidate[:, None])[:, 0] for name in ("weight", "bias")
         )

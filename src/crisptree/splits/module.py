@@ -23,7 +23,7 @@ _generator = RLock()
 
 
 @contextmanager
-def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
+def seed_torch(seed: int, device: torch.device | None = None) -> Iterator[None]:
     """Seed torch's global generators, from which modules draw, and restore them afterwards; one thread at a time."""
     cuda = [] if device is None or device.type != "cuda" else [device]
     with _generator, torch.random.fork_rng(devices=cuda):
@@ -37,12 +37,12 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
 class _Skeletons:
     """A pool of copies of a module for functional calls from several threads."""
 
-    def __init__(self, module: nn.Module, draws: bool = True) -> None:
-        self.module, self.pattern, self.draws = module, copy.deepcopy(module), draws
+    def __init__(self, module: nn.Module, is_random: bool = True) -> None:
+        self.module, self.pattern, self.is_random = module, copy.deepcopy(module), is_random
         self.free = [module]
 
     def __reduce__(self) -> tuple[type[_Skeletons], tuple[nn.Module, bool]]:
-        return _Skeletons, (self.module, self.draws)
+        return _Skeletons, (self.module, self.is_random)
 
     @contextmanager
     def borrow(self) -> Iterator[nn.Module]:
@@ -84,15 +84,15 @@ class ModuleSplits(AbstractSplits):
         return self._skeletons.module
 
     @property
-    def draws(self) -> bool:  # type: ignore[override]
-        return self._skeletons.draws
+    def is_random(self) -> bool:  # type: ignore[override]
+        return self._skeletons.is_random
 
     @classmethod
     def build(
         cls, factory: Factory, n_splits: int, input_shape: tuple[int, ...], generator: torch.Generator
     ) -> ModuleSplits:
         """Build new modules by ``factory(input_shape)`` without changing the global random state."""
-        with seeded(int(torch.randint(2**31, (1,), generator=generator))):
+        with seed_torch(int(torch.randint(2**31, (1,), generator=generator))):
             modules = [factory(input_shape) for _ in range(max(n_splits, 1))]
             _check(modules[0], input_shape)
             skeletons = _Skeletons(modules[0], _draws(modules[0], input_shape))
@@ -119,7 +119,7 @@ class ModuleSplits(AbstractSplits):
         shapes = {name: tuple(value.shape[1:]) for name, value in parameters.items()}
         if expected != shapes:
             raise ValueError(f"the split module must have the parameters {shapes}; the one given has {expected}.")
-        return fresh.replaced(parameters)
+        return fresh.replace_parameters(parameters)
 
     def _inputs(self, x: Tensor) -> Tensor:
         if len(self.input_shape) == 1:
@@ -155,7 +155,7 @@ class ModuleSplits(AbstractSplits):
         """Return all parameters but the offsets, which have one dimension."""
         return [value for value in self.parameters.values() if value.dim() > 2]
 
-    def replaced(self, parameters: dict[str, Tensor]) -> ModuleSplits:
+    def replace_parameters(self, parameters: dict[str, Tensor]) -> ModuleSplits:
         return ModuleSplits(self._skeletons, parameters, self.input_shape)
 
 
@@ -197,4 +197,4 @@ def make_module_kind(split: str | Factory, input_shape: tuple[int, ...]) -> Spli
     """Return the kind of splits behind a name of ``MODULES`` or a factory of modules."""
     factory = MODULES[split] if isinstance(split, str) else split
     modules = ModuleSplits.initialiser(factory, input_shape)
-    return SplitKind(modules, modules, draws=modules(torch.zeros(0), torch.Generator()).draws)
+    return SplitKind(modules, modules, is_random=modules(torch.zeros(0), torch.Generator()).is_random)

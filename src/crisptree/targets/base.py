@@ -159,7 +159,7 @@ def check_present(y: Any, name: str, what: str) -> None:
 
 
 def is_missing(value: Any) -> bool:
-    """True for None, NaN, NaT and pandas' NA, whose comparison with itself is no bool."""
+    """Return True for None, NaN, NaT and pandas' NA, whose comparison with itself is no bool."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating | np.datetime64 | np.timedelta64) and bool(value != value)
@@ -489,7 +489,7 @@ class Target(ABC):
 
     @abstractmethod
     def is_mixed(self, statistics: Doubles) -> npt.NDArray[np.bool_]:
-        """True where the rows behind the statistics differ in y, so that a split could separate them.  (…)"""
+        """Return True where the rows behind the statistics differ in y, so that a split could separate them.  (…)"""
 
     @abstractmethod
     def tables(self, statistics: Doubles, prior: float = 0.0) -> Doubles:
@@ -507,13 +507,13 @@ class Target(ABC):
         """Return the outputs that do not follow from each other, features of a later stage.  (m, n_values) → (m, k)"""
         return tables
 
-    @abstractmethod
     def ordered_values(self, tables: Doubles) -> Doubles:
         """Return what monotonic constraints order, of two classes or of one output.  (n, n_values) → (n,)"""
+        raise NotImplementedError(f"leaf tables of {self.name!r} have no order for monotonic constraints.")
 
-    @abstractmethod
     def with_ordered_values(self, tables: Doubles, values: Doubles) -> Doubles:
         """Return the tables with other ``ordered_values``.  (n, n_values), (n,) → (n, n_values)"""
+        raise NotImplementedError(f"leaf tables of {self.name!r} have no order for monotonic constraints.")
 
     @abstractmethod
     def check(self, tables: Doubles) -> str | None:

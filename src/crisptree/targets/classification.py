@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-SMALLEST_PROBABILITY = 1e-8
+MIN_PROBABILITY = 1e-8
 """No entry of a leaf table falls below this: a class of probability zero in every leaf would leave its samples
 without any responsible leaf (0/0), and a leaf could never take a class back."""
 
@@ -92,7 +92,7 @@ class Classes(Target):
         """π_ℓ(k) = (c_{ℓ,k} + α) / Σ_k' (c_{ℓ,k'} + α) with a Dirichlet prior α; no exact zeros."""
         raised = statistics + prior
         occupied = statistics.sum(dim=1, keepdim=True) > 0
-        tables = (raised / raised.sum(dim=1, keepdim=True)).where(occupied, previous).clamp_min(SMALLEST_PROBABILITY)
+        tables = (raised / raised.sum(dim=1, keepdim=True)).where(occupied, previous).clamp_min(MIN_PROBABILITY)
         return tables / tables.sum(dim=1, keepdim=True)
 
     def random_tables(self, n: int, generator: Generator) -> Tensor:
@@ -501,7 +501,7 @@ def check_classes(y: npt.NDArray[Any]) -> None:
 
 
 def is_probabilities(y: Any) -> bool:
-    """True for a matrix of floats with several columns; whole numbers and booleans are no probabilities."""
+    """Return True for a matrix of floats with several columns; whole numbers and booleans are no probabilities."""
     if isinstance(y, list | tuple):
         # Only rows of numbers may be made an array: other lists are labels, whatever they hold.
         if not (len(y) and isinstance(y[0], list | tuple | np.ndarray)):
@@ -538,7 +538,7 @@ def check_probabilities(y: npt.NDArray[Any], name: str = "y") -> Doubles:
     """Check rows that are not negative and sum to 1 up to rounding, and normalise them."""
     y = np.asarray(y, dtype=np.float64)
     sums = y.sum(axis=1)
-    # NaN is neither at least 0 nor near 1, so rows are asked to be good rather than bad.
+    # Comparisons with NaN are false, so the test is for valid rows, not for invalid ones.
     is_good = (y >= -PROBABILITY_TOLERANCE).all(axis=1) & (np.abs(sums - 1) <= PROBABILITY_TOLERANCE)
     if not is_good.all():
         row = int(is_good.argmin())

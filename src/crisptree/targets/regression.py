@@ -103,10 +103,10 @@ class Gaussians(Target):
         """m_ℓ = Σ h y / Σ h, v_ℓ = Σ h y² / Σ h − m_ℓ², with a lower bound on the variance."""
         import torch
 
-        from crisptree.equations.leaves import SMALLEST_VARIANCE, mean_and_variance
+        from crisptree.equations.leaves import MIN_VARIANCE, mean_and_variance
 
         mean, variance = mean_and_variance(*self._parts(statistics.double()), prior)
-        tables = torch.cat([mean, variance.clamp_min(SMALLEST_VARIANCE)], dim=1)
+        tables = torch.cat([mean, variance.clamp_min(MIN_VARIANCE)], dim=1)
         return tables.to(previous).where(statistics[:, :1] > 0, previous)
 
     def pool_variances(self, tables: Tensor, statistics: Tensor) -> Tensor:
@@ -129,10 +129,10 @@ class Gaussians(Target):
         """Place the two means one standard deviation from the mean of the stump's rows, in a random direction."""
         import torch
 
-        from crisptree.equations.leaves import SMALLEST_VARIANCE, mean_and_variance
+        from crisptree.equations.leaves import MIN_VARIANCE, mean_and_variance
 
         mean, variance = mean_and_variance(*self._parts(statistics.double()), 0.0)
-        variance = variance.clamp_min(SMALLEST_VARIANCE)
+        variance = variance.clamp_min(MIN_VARIANCE)
         direction = tables[1, :, : self.n_outputs] - tables[0, :, : self.n_outputs]
         direction = direction / direction.square().mean(dim=1, keepdim=True).sqrt().clamp_min(1e-30)
         deviation = direction.to(variance) * variance.sqrt()
@@ -199,11 +199,11 @@ class Gaussians(Target):
 
     def tables(self, statistics: Doubles, prior: float = 0.0) -> Doubles:
         """Means and variances of the rows and of ``prior`` more of mean 0 and variance 1."""
-        from crisptree.equations.leaves import SMALLEST_VARIANCE, mean_and_variance
+        from crisptree.equations.leaves import MIN_VARIANCE, mean_and_variance
 
         weight, sums, squares = self._parts(statistics)
         mean, variance = mean_and_variance(np.maximum(weight, np.finfo(float).tiny), sums, squares, prior)
-        return np.concatenate([mean, np.maximum(variance, SMALLEST_VARIANCE)], axis=1)
+        return np.concatenate([mean, np.maximum(variance, MIN_VARIANCE)], axis=1)
 
     def predict(self, tables: Any) -> Any:
         """Return the means.  (m, n_outputs)"""

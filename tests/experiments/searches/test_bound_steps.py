@@ -69,7 +69,7 @@ def test_what_cannot_attain_the_maximum_is_not_looked_at():
     ways, everything = TreeRoutes(structure), torch.arange(len(data))
     steps = NativeBound(splits, data, ways, 1e20)
     loss = losses(torch.rand(structure.n_leaves, 4, dtype=torch.float64))
-    before = bounds(ways.paths(splits.detached(), data.rows.values, data.y, everything, loss))
+    before = bounds(ways.paths(splits.detach(), data.rows.values, data.y, everything, loss))
     steps.begin(loss, 0.02)
     total, _ = steps.take(everything, torch.zeros_like(everything))
     assert steps.n_scores < 8 * len(data)

@@ -73,7 +73,7 @@ def test_the_stopping_rules_hold(name):
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_rows_that_cannot_be_told_apart_stay_in_one_leaf(name):
+def test_rows_that_cannot_be_distinguished_stay_in_one_leaf(name):
     assert grown(name, np.ones((10, 2)), np.arange(10) % 2, max_depth=3).structure.n_splits == 0
 
 
@@ -112,7 +112,7 @@ def test_a_tree_can_grow_on_from_where_it_stands(name):
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_a_listener_hears_of_every_level(name):
+def test_a_listener_is_called_at_every_level(name):
     records = []
     X, y = NOISE
     grown(name, X, y, max_depth=3, on_epoch=records.append)

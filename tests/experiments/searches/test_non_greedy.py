@@ -56,7 +56,7 @@ def test_an_integer_weight_equals_repeating_the_row():
     X, y = clouds(80)
     repeats = 1 + torch.arange(80) % 3
     start, plan = random_tree(TreeStructure.balanced(2), 5, 3), Plan(epochs=20, learning_rate=0.02)
-    start = type(start)(start.structure, start.splits.replaced(_single(start)), start.leaves.float())
+    start = type(start)(start.structure, start.splits.replace_parameters(_single(start)), start.leaves.float())
     base = samples_of(X, y)
     weighted = class_samples(base.rows.values, base.y, repeats / repeats.float().mean(), 3)
     repeated = samples_of(np.repeat(X, repeats, axis=0), np.repeat(y, repeats))

@@ -202,7 +202,7 @@ def _input_code(model: Portable, inputs: InputQuantization, name: str) -> tuple[
 
 
 def takes_integers(model: Portable, inputs: InputQuantization) -> bool:
-    """True if features are quantized in integer arithmetic alone."""
+    """Return True if features are quantized in integer arithmetic alone."""
     assert model.ranges is not None
     whole = all(bool((part == np.floor(part)).all()) for part in (inputs.offset, inputs.factor))
     small = bool((np.abs(inputs.offset) < MAX_OFFSET).all())
@@ -335,7 +335,7 @@ def _assemble(model: Portable, header: Header) -> str:
 
 
 def _feature_lines(model: Portable) -> list[str]:
-    """Names of the features, unless they are the default ones."""
+    """Return names of the features, unless they are the default ones."""
     n = model.n_features
     if n > MAX_NAMES or model.feature_names == tuple(f"x{number}" for number in range(n)):
         return []

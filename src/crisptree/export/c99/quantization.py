@@ -168,7 +168,7 @@ def _unscaled(ranges: FeatureRanges) -> InputQuantization | None:
 
 
 def _scalings(ranges: FeatureRanges, precision: str) -> list[InputQuantization]:
-    """All features scaled to one symmetric range; for int16 several ranges to select from."""
+    """Return all features scaled to one symmetric range; for int16 several ranges to select from."""
     sizes = [127] if precision == "int8" else [2**bits - 1 for bits in range(9, 16)]
     result = []
     for size in sizes:

@@ -102,7 +102,7 @@ class ProcessGroup:
 
     def run_on_all(self, function: Callable[[], Result]) -> Result:
         """Call a function on every rank; if it fails on any, raise the error of the lowest such rank on all."""
-        result, error = _tried(function)
+        result, error = _try(function)
         for rank, other in enumerate(self.gather(error)):
             if other is not None:
                 _raise(other, rank)
@@ -110,7 +110,7 @@ class ProcessGroup:
 
     def from_first(self, function: Callable[[], Result]) -> Result:
         """Call a function on rank 0; return its result, or raise its error, on all ranks."""
-        found: list[Any] = [_tried(function) if self.is_first else None]
+        found: list[Any] = [_try(function) if self.is_first else None]
         if self.communicates:
             with _report_failures(), self._on_device():
                 dist.broadcast_object_list(found, src=0, group=self.group)
@@ -151,16 +151,16 @@ def _report_failures() -> Iterator[None]:
         ) from error
 
 
-def _tried(function: Callable[[], Result]) -> tuple[Result | None, Exception | None]:
+def _try(function: Callable[[], Result]) -> tuple[Result | None, Exception | None]:
     try:
         return function(), None
     except ProcessGroupError:
         raise
     except Exception as error:
-        return None, _sendable(error)
+        return None, _make_picklable(error)
 
 
-def _sendable(error: Exception) -> Exception:
+def _make_picklable(error: Exception) -> Exception:
     """Return the error, or a copy that can be pickled."""
     try:
         again = pickle.loads(pickle.dumps(error))

@@ -152,7 +152,7 @@ class RngState:
 
     def __init__(self, generators: Sequence[torch.Generator], splits: AbstractSplits | None = None) -> None:
         own: list[torch.Generator] = []
-        if splits is not None and splits.draws:
+        if splits is not None and splits.is_random:
             own.append(torch.default_generator)
             device = next(iter(splits.parameters.values())).device
             if device.type == "cuda":
@@ -190,7 +190,7 @@ class Models(Checkpointable, Protocol):
     offset: float
 
     def refit(self, counts: Tensor) -> Tensor:
-        """The next tables, after models were fitted to what each leaf is responsible for."""
+        """Fit the models of all leaves, weighted by responsibilities; return the new tables."""
 
 
 class TrainState(Protocol):
@@ -227,10 +227,10 @@ class TrainState(Protocol):
         """Scores of the rows.  (b, n_features), (b,) → (b', structure.n_splits); b' is b times the candidates"""
 
     def stump_index(self, group: Tensor) -> Tensor | None:
-        """Which tables the rows belong to; None for a whole tree.  (b,) → (b',)"""
+        """Return the index of the stump of every row; None for a whole tree.  (b,) → (b',)"""
 
     def hard_counts(self, samples: Any) -> Tensor:
-        """The statistics of the deterministic tree.  (n_leaves, n_stumps · n_statistics)"""
+        """Return the statistics of the deterministic tree.  (n_leaves, n_stumps · n_statistics)"""
 
 
 class EpochResult(NamedTuple):
@@ -248,7 +248,7 @@ class Engine(Protocol):
     """The steps of a training, epoch by epoch."""
 
     def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult:
-        """All steps of an epoch, with the rows in this order.
+        """Take all steps of an epoch, with the rows in this order.
 
         Responsibilities come from the parameters as they are at its start, or from the current ones.
         """
@@ -264,7 +264,7 @@ class SampleEngine(Engine, Protocol):
 
     @staticmethod
     def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
-        """True if the engine supports these splits, rows and target on this machine."""
+        """Return True if the engine supports these splits, rows and target on this machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +311,7 @@ class PartSums(Protocol):
 
     @staticmethod
     def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
-        """True if the engine supports these splits, rows and target on this machine."""
+        """Return True if the engine supports these splits, rows and target on this machine."""
 
     def optimizer_state(self) -> dict[str, Tensor]:
         """State of the optimiser from one epoch to the next."""
@@ -329,7 +329,7 @@ class PartSums(Protocol):
         """Move the splits by ``sums``, and set these to zero."""
 
     def is_in_bounds(self) -> bool:
-        """True if all gradients of the epoch were finite and within bounds."""
+        """Return True if all gradients of the epoch were finite and within bounds."""
 
     def part_results(self) -> tuple[Any, Any]:
         """Return leaf statistics, and log-likelihood and weight, of every part.  (n_parts, …), (n_parts, 2)"""
@@ -371,14 +371,14 @@ class StepwiseEngine(ABC):
 
     @abstractmethod
     def begin(self, settings: EpochSettings) -> None:
-        """An epoch begins."""
+        """Begin an epoch."""
 
     @abstractmethod
     def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
-        """One step on the splits; what it finds is added to the epoch's leaf counts and log-likelihood."""
+        """Take a step on the splits; add its leaf counts and log-likelihood to those of the epoch."""
 
     def project_constraints(self) -> None:
-        """Weights that are held at zero, or to a sign, after a step."""
+        """Set weights to zero that must be zero or have another sign, after a step."""
         zeros, signs = self.state.zeros, self.state.signs
         if zeros is None and signs is None:
             return
@@ -390,11 +390,11 @@ class StepwiseEngine(ABC):
 
     @abstractmethod
     def end(self) -> tuple[Tensor, float]:
-        """The epoch's leaf counts and its mean negative log-likelihood."""
+        """Return the epoch's leaf counts and its mean negative log-likelihood."""
 
 
 def all_finite(splits: AbstractSplits) -> bool:
-    """True if all weights are finite."""
+    """Return True if all weights are finite."""
     return all(bool(torch.isfinite(value).all()) for value in splits.parameters.values())
 
 

@@ -31,7 +31,7 @@ from crisptree.learning.engines.base import (
     TrainState,
     penalty_shares,
 )
-from crisptree.learning.engines.cuda_graphs import launching, on_device, recorded
+from crisptree.learning.engines.cuda_graphs import capture_graph, launching, on_device
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.splits import ObliqueSplits
@@ -39,7 +39,7 @@ from crisptree.targets import Classes, Gaussians, Target
 
 
 class CudaLeaves(Protocol):
-    """The leaves of a state; ``n_outputs`` is 0 where ``y`` are classes, and tells the kernels what they work on."""
+    """The leaves of a state; ``n_outputs`` is 0 for classes, and selects the code of the kernels."""
 
     n_outputs: int
     y: Tensor
@@ -51,7 +51,7 @@ class CudaLeaves(Protocol):
 
 
 class CudaClasses:
-    """Distributions over classes; of a tree their logarithms, which all rows share."""
+    """Distributions over classes; for a tree their logarithms."""
 
     n_outputs = 0
 
@@ -80,7 +80,7 @@ class CudaGaussians:
 
 
 LEAVES: dict[type[Target], type[CudaLeaves]] = {Classes: CudaClasses, Gaussians: CudaGaussians}
-"""By the target, which must be this one and none that is derived from it."""
+"""By the exact class of the target; subclasses may differ."""
 
 
 kernels: Any
@@ -94,7 +94,7 @@ VALUES_AT_ONCE = 2**26
 
 
 class CudaWorkspace(ABC):
-    """Memory that stays in one place, so that a recorded graph finds it, and the launches of an epoch."""
+    """Memory at fixed addresses, which CUDA graphs need, and the launches of an epoch."""
 
     n_launches: int
     gradient: Tensor
@@ -174,7 +174,7 @@ class CudaWorkspace(ABC):
         self.row_weights[:taken].copy_(self.samples.weight[order])
 
     def remember(self) -> None:
-        """Responsibilities of this epoch come from the parameters as they are now, and from the tables given."""
+        """Copy the parameters and tables that the responsibilities of this epoch come from."""
         self.tables.copy_(self.leaves.tables(self.leaf_tables))
         if not self.fresh:
             self.before_weight.copy_(self.weight)
@@ -182,7 +182,7 @@ class CudaWorkspace(ABC):
             self.damp(self.before_steepness)
 
     def damp(self, steepness: Tensor) -> None:
-        """The steepness of every split as it is now, under noise on the inputs."""
+        """Compute the steepness of every split under noise on the inputs."""
         if self.plan.input_noise:
             features = kernels.FEATURES_AT_ONCE
             kernels.damp[(self.n_splits,)](self.weight, self.settings, steepness, self.n_features, FEATURES=features)
@@ -190,11 +190,11 @@ class CudaWorkspace(ABC):
     def move(
         self, number: int, splits: Tensor, slots: Tensor, first_split: int, first_slot: int, slots_at_once: int
     ) -> None:
-        """Penalties and Adam for ``number`` splits, each with the gradients in its slots."""
+        """Apply penalties and Adam to ``number`` splits, each with the gradients in its slots."""
         grid = (number, self.blocks)
         where = (splits, slots, self.settings, self.shares, first_split, first_slot)
         if self.plan.input_noise:
-            kernels.noise_pull[(number,)](
+            kernels.noise_gradient[(number,)](
                 self.gradient,
                 self.bias_gradient,
                 self.weight,
@@ -213,7 +213,7 @@ class CudaWorkspace(ABC):
             height, width = self.plan.image_shape[:2]
             line = self.n_features // height
             image = (height, line, line // width)
-            kernels.add_roughness[grid](
+            kernels.add_laplacian_gradient[grid](
                 self.gradient, self.weight, *where, *image, self.n_features, FEATURES=kernels.FEATURES_AT_ONCE
             )
         kernels.adam[grid](
@@ -233,7 +233,7 @@ class CudaWorkspace(ABC):
 
     @abstractmethod
     def launch(self) -> None:
-        """All steps of one epoch, in order."""
+        """Launch all steps of one epoch, in order."""
 
     def empty(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         return torch.empty(shape, dtype=dtype or self.dtype, device=self.device)
@@ -299,7 +299,7 @@ class StumpWorkspace(CudaWorkspace):
         self.launch_counts(self.counts)
 
     def launch_tasks(self, first_task: int, n_tasks: int) -> None:
-        """Gradients, leaf counts and log-likelihoods of the tasks of a step."""
+        """Compute gradients, leaf counts and log-likelihoods of the tasks of a step."""
         kernels.stump_tasks[(n_tasks,)](
             self.rows,
             self.y,
@@ -330,7 +330,7 @@ class StumpWorkspace(CudaWorkspace):
         )
 
     def launch_counts(self, counts: Tensor) -> None:
-        """Leaf counts of the epoch.  (2, n_splits · n_parts · width)"""
+        """Sum the leaf counts of the epoch.  (2, n_splits · n_parts · width)"""
         n_cells = self.n_splits * self.n_parts
         kernels.stump_counts[(n_cells, 2)](
             self.task_counts,
@@ -345,7 +345,7 @@ class StumpWorkspace(CudaWorkspace):
 
 
 class TreeWorkspace(CudaWorkspace):
-    """Products with all splits by the device's own library; one kernel routes the rows through the tree."""
+    """Scores of all splits by cuBLAS; one kernel routes the rows through the tree."""
 
     def __init__(
         self, state: TrainState, samples: Samples, plan: Plan, fresh: bool, steps: Sequence[PartStep] | None = None
@@ -371,7 +371,7 @@ class TreeWorkspace(CudaWorkspace):
             self.n_launches = 14 * len(list(self._pieces()))
 
     def allocate(self, piece: int, n_positions: int) -> None:
-        """Memory for pieces of so many rows, and for so many positions of an epoch."""
+        """Allocate memory for pieces of so many rows, and for so many positions of an epoch."""
         self.piece = piece
         self.x = self.empty(piece, self.n_features)
         self.scores = self.empty(piece, len(self.both_weights) * self.n_splits)
@@ -406,7 +406,7 @@ class TreeWorkspace(CudaWorkspace):
                     self.weight.masked_fill_(self.zeros, 0.0)
 
     def _pieces(self) -> Iterator[tuple[int, int, int, bool, bool]]:
-        """Of every piece of a batch: the step, its begin and end, whether it is the step's first and its last."""
+        """List every piece of a batch: its step, begin and end, whether it is the first and the last of the step."""
         for step, (update, *_) in enumerate(self.schedule):
             begin, end = int(update.begin[0]), int(update.end[0])
             for place in range(begin, end, self.piece):
@@ -452,37 +452,37 @@ class TreeWorkspace(CudaWorkspace):
 
 logger = logging.getLogger("crisptree")
 
-LAUNCHES_AT_MOST = 50_000
-"""An epoch of more launches is not recorded: the graph would be larger than the data."""
+MAX_LAUNCHES = 50_000
+"""Launches above which an epoch is not recorded, because the graph would be larger than the data."""
 
-SHARE_FOR_COPIES = 0.5
+MAX_COPY_SHARE = 0.5
 """Windows of an epoch may take so much of the device's free memory; more of them train with torch's steps."""
 
-SECONDS_OF_BUILDING = 0.1
-"""The smallest kernel takes longer only where it is not in Triton's cache, and then the others are not there either."""
+MIN_BUILD_SECONDS = 0.1
+"""Seconds of the smallest kernel above which Triton's cache is taken to be empty."""
 
-MOST_STATISTICS = 4096
+MAX_STATISTICS = 4096
 """A kernel holds the counts of several tasks at once: as many as there are classes, or two for every output."""
 
 
 def _copies_fit(state: TrainState, samples: Samples, plan: Plan) -> bool:
-    """True if the windows of an epoch fit on the device."""
+    """Return True if the windows of an epoch fit on the device."""
     # Of the whole device and of what torch holds of it, not of what is free: a fit must not depend on those before it.
     _, total = torch.cuda.mem_get_info(samples.device)
     free = total - torch.cuda.memory_allocated(samples.device)
     values = int(state.groups.count_taken(plan).sum()) * samples.n_features
-    return values * samples.rows.dtype.itemsize < SHARE_FOR_COPIES * free
+    return values * samples.rows.dtype.itemsize < MAX_COPY_SHARE * free
 
 
 @cache
 def _triton_works(device: torch.device) -> bool:
-    """Triton may be installed where it cannot build anything: without a C compiler, or for an old device."""
+    """Return True if Triton can build a kernel, for which it needs a C compiler and a recent device."""
     if kernels is None:
         return False
     memory, started = torch.zeros(1, device=device), time.perf_counter()
     try:
         with torch.cuda.device(device):
-            kernels.nothing[(1,)](memory)
+            kernels.do_nothing[(1,)](memory)
     except Exception as error:
         warnings.warn(
             f"Triton must be able to build kernels for quick training on CUDA, and cannot here ({error}). The slower "
@@ -491,7 +491,7 @@ def _triton_works(device: torch.device) -> bool:
             stacklevel=2,
         )
         return False
-    if time.perf_counter() - started > SECONDS_OF_BUILDING:
+    if time.perf_counter() - started > MIN_BUILD_SECONDS:
         logger.warning(
             "Kernels are built for this device, so the first fit takes some seconds more. Triton keeps them "
             "(in ~/.triton/cache, or where TRITON_CACHE_DIR says): later fits and processes find them there."
@@ -504,7 +504,7 @@ class CudaEngine:
 
     @staticmethod
     def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
-        """Hyperplanes, and classes or numbers, on CUDA, where Triton works and an epoch's windows fit into memory.
+        """Return True for hyperplanes on CUDA, if Triton works and an epoch's windows fit into memory.
 
         Their weights must be free to have any sign, and l1 must shrink them one by one.
         """
@@ -517,7 +517,7 @@ class CudaEngine:
             and samples.device.type == "cuda"
             and rows.dtype in (torch.float32, torch.float64)
             and rows.arrays[0].is_contiguous()
-            and samples.target.n_statistics <= MOST_STATISTICS
+            and samples.target.n_statistics <= MAX_STATISTICS
             and (isinstance(rows, ArrayRows) or _copies_fit(state, samples, plan))
             and _triton_works(samples.device)
         )
@@ -550,8 +550,8 @@ class CudaEngine:
         return dict(zip(names, (*workspace.adam, workspace.steps, workspace.moving), strict=True))
 
     def _record(self) -> None:
-        if self.samples.device.type == "cuda" and self.workspace.n_launches <= LAUNCHES_AT_MOST:
-            self.graph = recorded(self._launch)
+        if self.samples.device.type == "cuda" and self.workspace.n_launches <= MAX_LAUNCHES:
+            self.graph = capture_graph(self._launch)
 
     def _launch(self) -> None:
         workspace = self.workspace

@@ -1,4 +1,4 @@
-"""Launches on CUDA: on several streams at once, and recorded as a graph; torch's steps on split modules so recorded.
+"""CUDA graphs and streams; the torch engine for split modules, captured as a graph.
 
 A small network makes a step of hundreds of tiny launches, each of which takes the host longer than the device.
 ``TorchEngine`` is the definition of ``GraphedEngine``.
@@ -33,28 +33,28 @@ Result = TypeVar("Result")
 STREAMS = 3
 """Maximum number of trees finetuned on a device at once; more were not faster."""
 
-KNOWS_THREADS = "2.11"
+MIN_TORCH_FOR_THREADS = "2.11"
 """The first version of torch by which several threads were seen to train on one device; the memory that earlier ones
 keep for cuBLAS is not safe from them."""
 
 launching = Lock()
-"""Held by who launches kernels for the first time or records them: building and recording know one thread only."""
+"""Held while kernels are built or graphs are captured, which is not thread-safe."""
 
 
 def on_device(device: torch.device) -> Any:
-    """Launches inside go to this device."""
+    """Make a device the current one inside the context."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 @cache
 def _capture_stream(device: torch.device) -> torch.cuda.Stream:
-    """One for all launches on the default stream, which cannot be recorded: cuBLAS keeps memory for every stream."""
+    """Return the stream of graph captures, which the default stream does not support; cuBLAS keeps memory for each."""
     return torch.cuda.Stream(device)
 
 
 @cache
 def _streams(device: torch.device) -> SimpleQueue[torch.cuda.Stream]:
-    """Those of a device that nobody works on, few and the same ones always, for the same reason."""
+    """Return the idle streams of a device, always the same few, because cuBLAS keeps memory for each."""
     free = SimpleQueue[torch.cuda.Stream]()
     for _ in range(STREAMS):
         free.put(torch.cuda.Stream(device))
@@ -63,7 +63,7 @@ def _streams(device: torch.device) -> SimpleQueue[torch.cuda.Stream]:
 
 def n_streams(device: torch.device, n_works: int, bytes_each: int) -> int:
     """Return how many tasks of this size may share a device: together they take at most half of its memory."""
-    if device.type != "cuda" or torch.__version__ < KNOWS_THREADS:
+    if device.type != "cuda" or torch.__version__ < MIN_TORCH_FOR_THREADS:
         return 1
     _, total = torch.cuda.mem_get_info(device)
     return max(1, min(STREAMS, n_works, total // 2 // max(1, bytes_each)))
@@ -71,7 +71,7 @@ def n_streams(device: torch.device, n_works: int, bytes_each: int) -> int:
 
 @contextmanager
 def streams(device: torch.device, number: int) -> Iterator[Mapping]:
-    """A ``map`` whose work goes to so many streams of the device, a thread each: small launches do not fill a device.
+    """Provide a ``map`` over streams of a device, one thread each: small launches do not fill a device.
 
     What it gives is in the order of what it is given, and may be read on any stream.
     """
@@ -95,8 +95,8 @@ def streams(device: torch.device, number: int) -> Iterator[Mapping]:
         yield lambda function, given: each_of(partial(on_a_stream, function), given)
 
 
-def recorded(launch: Callable[[], None], pool: Any = None) -> torch.cuda.CUDAGraph:
-    """The launches as a graph, in the memory pool of another one if given.
+def capture_graph(launch: Callable[[], None], pool: Any = None) -> torch.cuda.CUDAGraph:
+    """Capture launches as a CUDA graph, in the memory pool of another graph if given.
 
     ``torch.cuda.graph`` would give all spare memory back first, which takes longer.
     """
@@ -121,11 +121,11 @@ UPDATES_PER_GRAPH = 64
 
 
 class GraphedEngine(TorchEngine):
-    """The same steps with everything in one place, so that a recorded graph finds it."""
+    """The steps of ``TorchEngine`` in memory at fixed addresses, which CUDA graphs need."""
 
     @staticmethod
     def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
-        """Split modules on CUDA."""
+        """Return True for split modules on CUDA."""
         return samples.device.type == "cuda" and isinstance(state.splits, ModuleSplits)
 
     def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
@@ -137,7 +137,7 @@ class GraphedEngine(TorchEngine):
         self.leaves, self.counts = state.leaves.clone(), self._no_counts()
         self.log_likelihood = torch.zeros((), dtype=torch.float64, device=device)
         self.total_weight = torch.zeros_like(self.log_likelihood)
-        self.before = None if fresh else state.splits.detached()
+        self.before = None if fresh else state.splits.detach()
         schedule = list(state.groups.schedule(plan))
         self.updates = [self.prepare(update, *self.loss_weights(update)) for update in schedule]
         self.runs = [_runs(update.active, update.lengths) for update in schedule]
@@ -156,7 +156,7 @@ class GraphedEngine(TorchEngine):
             self.n_epochs += 1
             finite = all_finite(self.state.splits)
             if self.n_epochs == 1 and self.plan.epochs > 2 and self.samples.device.type == "cuda":
-                self.graphs = self._recorded()  # the first epoch has chosen algorithms and memory
+                self.graphs = self._capture_graphs()  # the first epoch has chosen algorithms and memory
             return EpochResult(*self.end(), finite)
 
     @torch.no_grad()
@@ -177,18 +177,18 @@ class GraphedEngine(TorchEngine):
             self._step(self.order, self.updates[number])
 
     def _scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
-        """Rows of a stump come in runs that the host knows: nobody has to look for them on the device."""
+        """Compute scores stump by stump: the host knows where the rows of a stump begin."""
         if self.state.is_whole_tree or len(x) != self.current[-1][2]:
             return super()._scores(splits, x, group)
         return torch.cat([splits.score(x[start:stop], split) for split, start, stop in self.current])[:, None]
 
-    def _recorded(self) -> list[torch.cuda.CUDAGraph]:
-        """No graphs where a module does what cannot be recorded: then every epoch is launched step by step."""
+    def _capture_graphs(self) -> list[torch.cuda.CUDAGraph]:
+        """Capture the graphs of an epoch; none where a module cannot be captured, and steps are launched one by one."""
         graphs = []
         try:
             for first in range(0, len(self.updates), UPDATES_PER_GRAPH):
                 numbers = range(first, min(first + UPDATES_PER_GRAPH, len(self.updates)))
-                graphs.append(recorded(partial(self._launch, numbers)))
+                graphs.append(capture_graph(partial(self._launch, numbers)))
         except RuntimeError as error:
             warnings.warn(
                 f"the split module must not wait for the device to train quickly there, and does ({error}). It trains "
@@ -201,6 +201,6 @@ class GraphedEngine(TorchEngine):
 
 
 def _runs(active: np.ndarray, lengths: np.ndarray) -> list[tuple[int, int, int]]:
-    """(split, first row, row after its last) of every run of rows."""
+    """List (split, first row, row after its last) of every run of rows."""
     bounds = np.concatenate([[0], np.cumsum(lengths)]).tolist()
     return [(split, start, stop) for split, (start, stop) in zip(active.tolist(), pairwise(bounds), strict=True)]

@@ -16,15 +16,15 @@ FEATURES_OF_ROWS = 1024
 TASKS_AT_ONCE = 64
 NODES_AT_ONCE = 256
 
-GAMMA, LEARNING_RATE, L1, L2, ROUGHNESS, MASS_THRESHOLD, NOISE = (tl.constexpr(place) for place in range(7))
+GAMMA, LEARNING_RATE, L1, L2, SPATIAL_PENALTY, MASS_THRESHOLD, NOISE = (tl.constexpr(place) for place in range(7))
 """Index of each value in ``settings``. They travel as a tensor: a kernel would take a plain number as float32."""
 
 DOUBT = tl.constexpr(DEEPEST_DOUBT)
 
 
 @triton.jit
-def nothing(memory):
-    """For trying whether kernels can be built."""
+def do_nothing(memory):
+    """Do nothing: a kernel to test whether kernels can be built."""
     tl.store(memory, 1.0)
 
 
@@ -51,7 +51,7 @@ def _log_density(y, form, step, mask, OUTPUTS: tl.constexpr):
 
 @triton.jit
 def _moments(y, column, mask, OUTPUTS: tl.constexpr):
-    """Contribution of a regression row to the statistics of a leaf: 1, its y and their squares, column by column."""
+    """Compute what a regression row adds to the statistics of a leaf: 1, its y and their squares, column by column."""
     value = tl.load(y + tl.maximum(column - 1, 0) % OUTPUTS, mask=mask, other=0.0)
     return tl.where(column == 0, 1.0, tl.where(column <= OUTPUTS, value, value * value))
 
@@ -89,7 +89,7 @@ def stump_tasks(
     ROWS: tl.constexpr,
     FEATURES: tl.constexpr,
 ):
-    """A few rows of one stump: their part of the gradient, of the leaf counts and of the log-likelihood.
+    """Process a few rows of one stump: their part of the gradient, of the leaf counts and of the log-likelihood.
 
     ``width`` numbers are the table of a leaf, and so many its counts; see ``cuda_leaves``. Without ``OUTPUTS`` y are
     classes.
@@ -160,7 +160,7 @@ def stump_tasks(
 def stump_counts(
     task_counts, group_tasks, group_start, counts, width, n_cells, WIDTH: tl.constexpr, TASKS: tl.constexpr
 ):
-    """The leaf counts of one group on one side: the sum over its tasks, in their order."""
+    """Sum the leaf counts of one group on one side over its tasks, in their order."""
     group = tl.program_id(0)
     side = tl.program_id(1)
     column = tl.arange(0, WIDTH)
@@ -214,7 +214,7 @@ def route(
     WIDTH: tl.constexpr,
     NODES: tl.constexpr,
 ):
-    """One row through the whole tree: down to the responsibilities of the leaves, up to the residuals of the splits.
+    """Route one row through the tree: down to the responsibilities of the leaves, up to the residuals of the splits.
 
     ``nodes`` is the row's own line of working memory: log μ on the way down, masses on the way up. Into its line of
     ``adds`` goes what it adds to the counts of a leaf that is wholly responsible for it.
@@ -336,7 +336,7 @@ def damp(weight, settings, steepness, n_features, FEATURES: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["first_split", "first_slot"])
-def noise_pull(
+def noise_gradient(
     gradient,
     bias_gradient,
     weight,
@@ -351,7 +351,7 @@ def noise_pull(
     n_features,
     FEATURES: tl.constexpr,
 ):
-    """Contribution of the norm-dependent steepness of a split to the gradient, per unit of each weight.
+    """Compute the contribution of the norm-dependent steepness of a split to the gradient, per unit of each weight.
 
     −(π/8) σ² γ² Σ g f, where Σ g f is β times the gradient plus b times the bias's own.
     """
@@ -372,7 +372,7 @@ def noise_pull(
 
 
 @triton.jit(do_not_specialize=["first_split", "first_slot"])
-def add_roughness(
+def add_laplacian_gradient(
     gradient,
     weight,
     splits,
@@ -387,7 +387,7 @@ def add_roughness(
     n_features,
     FEATURES: tl.constexpr,
 ):
-    """2 λ M β, added to the first part of each split's gradient: every pixel against its four neighbours."""
+    """Add 2 λ M β to the first part of each split's gradient: every pixel against its four neighbours."""
     split = tl.load(splits + first_split + tl.program_id(0))
     slot = tl.load(slots + first_slot + tl.program_id(0))
     feature = tl.program_id(1) * FEATURES + tl.arange(0, FEATURES)
@@ -405,13 +405,13 @@ def add_roughness(
     after = inside & (column < line - channels)
     pull += tl.where(after, center - tl.load(image + channels, mask=after, other=0.0), 0.0)
     into = gradient + slot * n_features + feature
-    strength = 2.0 * tl.load(settings + ROUGHNESS) * tl.load(shares + split)
+    strength = 2.0 * tl.load(settings + SPATIAL_PENALTY) * tl.load(shares + split)
     tl.store(into, tl.load(into, mask=inside) + strength * pull, mask=inside)
 
 
 @triton.jit
-def _moved(value, mean, square, gradient, steps, learning_rate, l1):
-    """Adam's new value, mean and square, with the proximal step of l1."""
+def _adam_step(value, mean, square, gradient, steps, learning_rate, l1):
+    """Compute Adam's new value, mean and square, with the proximal step of l1."""
     kind = value.dtype
     correction_1 = (1.0 - tl.exp(steps.to(tl.float64) * LOG_BETA_1)).to(kind)
     correction_2 = (1.0 - tl.exp(steps.to(tl.float64) * LOG_BETA_2)).to(kind)
@@ -446,7 +446,7 @@ def adam(
     FEATURES: tl.constexpr,
     TASKS: tl.constexpr,
 ):
-    """One split's gradient summed over its slots, and its step, a few features at a time."""
+    """Sum the gradient of one split over its slots and take its step, a few features at a time."""
     number = tl.program_id(0)
     split = tl.load(splits + first_split + number)
     slot = tl.load(slots + first_slot + number)
@@ -471,13 +471,13 @@ def adam(
         share = tl.load(shares + split)
         total += (2.0 * tl.load(settings + L2) * share + tl.load(pull + split)) * value
         l1 = tl.load(settings + L1) * share
-        value, mean, square = _moved(value, mean, square, total, taken, learning_rate, l1)
+        value, mean, square = _adam_step(value, mean, square, total, taken, learning_rate, l1)
         tl.store(weight + at, value, mask=inside)
         tl.store(weight_mean + at, mean, mask=inside)
         tl.store(weight_square + at, square, mask=inside)
         if tl.program_id(1) == 0:
             one = split + tl.arange(0, 1)
-            new_bias, new_mean, new_square = _moved(
+            new_bias, new_mean, new_square = _adam_step(
                 tl.load(bias + one),
                 tl.load(bias_mean + one),
                 tl.load(bias_square + one),

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from crisptree.learning.engines.base import Parts, PartStep
 from crisptree.learning.engines.cuda_engine import (
-    LAUNCHES_AT_MOST,
+    MAX_LAUNCHES,
     CudaEngine,
     CudaWorkspace,
     StumpWorkspace,
     TreeWorkspace,
 )
-from crisptree.learning.engines.cuda_graphs import launching, on_device, recorded
+from crisptree.learning.engines.cuda_graphs import capture_graph, launching, on_device
 from crisptree.learning.engines.torch_engine import OUT_OF_BOUNDS, add_in_units, scaled_units
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Samples
@@ -32,7 +32,7 @@ class PartWorkspace(CudaWorkspace):
     part_counts: Tensor
 
     def set_parts(self, parts: Parts) -> None:
-        """Memory for sums over parts."""
+        """Allocate memory for sums over parts."""
         self.gradient, self.bias_gradient = torch.empty_like(self.weight), torch.empty_like(self.bias)
         self.sums = torch.zeros(self.n_splits, self.n_features + 2, dtype=torch.int64, device=self.device)
         self.number = torch.zeros((), dtype=torch.int64, device=self.device)
@@ -51,10 +51,10 @@ class PartWorkspace(CudaWorkspace):
 
     @abstractmethod
     def counts_by_part(self) -> Tensor:
-        """Leaf counts of the epoch.  (n_parts, n_leaves, …)"""
+        """Sum the leaf counts of the epoch.  (n_parts, n_leaves, …)"""
 
     def move_sums(self) -> None:
-        """Move the splits that some process has rows for, and set ``sums`` to zero."""
+        """Move the splits with rows in some process, and set ``sums`` to zero."""
         number = self.sums[:, -1]
         self.moving.copy_(number > 0)
         self.steps.add_(self.moving)
@@ -188,10 +188,10 @@ class CudaPartSums(CudaEngine):
     def run(self, take_steps: Callable[[], None], *, is_local: bool) -> None:
         with torch.no_grad(), on_device(self.samples.device):
             n_launches = LAUNCHES_PER_STEP * len(self.part_steps)
-            is_short = self.samples.device.type == "cuda" and n_launches <= LAUNCHES_AT_MOST
+            is_short = self.samples.device.type == "cuda" and n_launches <= MAX_LAUNCHES
             if is_short and self.n_epochs == 2 and self.plan.epochs > 2:  # the first epoch has compiled the kernels
                 if is_local:
-                    self.graph = recorded(take_steps)
+                    self.graph = capture_graph(take_steps)
                 else:
                     self._record_steps()
             if self.graph is not None:
@@ -203,12 +203,12 @@ class CudaPartSums(CudaEngine):
                     take_steps()
 
     def _record_steps(self) -> None:
-        """Record every step by itself: processes communicate between its two graphs."""
-        self.graphs[MOVE] = recorded(self.workspace.move_sums)
+        """Capture every step as two graphs, between which processes communicate."""
+        self.graphs[MOVE] = capture_graph(self.workspace.move_sums)
         pool = self.graphs[MOVE].pool()  # graphs that never run at the same time share their memory
         for number, step in enumerate(self.part_steps):
             if len(step.update.active):
-                self.graphs[number] = recorded(partial(self.workspace.add, number), pool)
+                self.graphs[number] = capture_graph(partial(self.workspace.add, number), pool)
 
     def add(self, step: int) -> None:
         self._run(step, partial(self.workspace.add, step))

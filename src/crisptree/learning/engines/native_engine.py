@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.data.rows import ArrayRows, PickedRows
+from crisptree.data.rows import ArrayRows, SelectedRows
 from crisptree.equations.annealing import SLOPE
 from crisptree.equations.leaves import LOG_TWO_PI
 from crisptree.learning.engines.base import (
@@ -78,7 +78,7 @@ class NativeGaussians:
         self.y = np.ascontiguousarray(samples.y.numpy(), dtype=np.float64)
         if state.is_whole_tree:
             # Every part has bins of its own: what a row leaves out must not depend on the rows of other parts.
-            parts = [binned(self.y[begin:end]) for begin, end in pairwise(cuts) if end > begin]
+            parts = [bin_numbers(self.y[begin:end]) for begin, end in pairwise(cuts) if end > begin]
             parts = parts or [(np.zeros(self.y.shape, np.int32), *np.zeros((2, self.y.shape[1], 1)))]
             self.bins = np.concatenate([bins + BINS * number for number, (bins, _, _) in enumerate(parts)])
             self.low, self.high = (np.concatenate([part[side] for part in parts], axis=1) for side in (1, 2))
@@ -90,7 +90,7 @@ class NativeGaussians:
         forms = np.concatenate([mean, 0.5 / variance, peaks.sum(axis=-1, keepdims=True)], axis=-1)
         if not self.state.is_whole_tree:
             return self.y, np.ascontiguousarray(forms)
-        densest = densest_in_bins(mean[:, 0], variance[:, 0], peaks[:, 0], self.low, self.high)
+        densest = bound_densities(mean[:, 0], variance[:, 0], peaks[:, 0], self.low, self.high)
         best = best_entries(self.state.structure, densest.reshape(len(densest), -1))
         best = best.T.reshape(*densest.shape[1:], -1)  # (n_outputs, n_bins, n_nodes)
         highest = best[..., 0]
@@ -99,11 +99,11 @@ class NativeGaussians:
 
 
 LEAVES: dict[type[Target], type[NativeLeaves]] = {Classes: NativeClasses, Gaussians: NativeGaussians}
-"""By the target, which must be this one and none that is derived from it."""
+"""By the exact class of the target; subclasses may differ."""
 
 
 def best_entries(structure: TreeStructure, leaves: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The largest entry of any leaf table under every node, splits first.  (n_leaves, k) → (n_nodes, k)"""
+    """Return the largest entry of any leaf table under every node, splits first.  (n_leaves, k) → (n_nodes, k)"""
     best = np.empty((structure.n_nodes, leaves.shape[1]), dtype=leaves.dtype)
     best[structure.n_splits :] = leaves
     for splits in reversed(structure.levels):
@@ -111,8 +111,8 @@ def best_entries(structure: TreeStructure, leaves: npt.NDArray[Any]) -> npt.NDAr
     return best
 
 
-def binned(y: Doubles) -> tuple[npt.NDArray[np.int32], Doubles, Doubles]:
-    """The bin of every number, by output, and where each bin begins and ends.
+def bin_numbers(y: Doubles) -> tuple[npt.NDArray[np.int32], Doubles, Doubles]:
+    """Bin numbers by output; return the bin of every number and the edges of the bins.
 
     (n, n_outputs) → (n, n_outputs), two (n_outputs, BINS)
     """
@@ -123,8 +123,8 @@ def binned(y: Doubles) -> tuple[npt.NDArray[np.int32], Doubles, Doubles]:
     return bins.astype(np.int32), low, high
 
 
-def densest_in_bins(mean: Doubles, variance: Doubles, peaks: Doubles, low: Doubles, high: Doubles) -> Doubles:
-    """The largest log-density of each output in each leaf that any number of a bin has.
+def bound_densities(mean: Doubles, variance: Doubles, peaks: Doubles, low: Doubles, high: Doubles) -> Doubles:
+    """Bound the log-density of each output in each leaf over the numbers of a bin.
 
     Three (n_leaves, n_outputs), two (n_outputs, BINS) → (n_leaves, n_outputs, BINS)
     """
@@ -181,7 +181,7 @@ class Hyperplanes:
         return {name: torch.from_numpy(place) for name, place in places}
 
     def before(self, *, fresh: bool) -> tuple[npt.NDArray[Any], ...]:
-        """The splits that responsibilities come from: these as they are now, or as they will be."""
+        """Return the splits that compute responsibilities: a copy before the epoch, or the ones in training."""
         now = (self.weight, self.bias, self.squares)
         return now if fresh else tuple(part.copy() for part in now)
 
@@ -191,7 +191,7 @@ class NativeEngine(StepwiseEngine):
 
     @staticmethod
     def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
-        """Hyperplanes and classes or numbers, where the kernel is there and can read the rows."""
+        """Return True for hyperplanes and classes or numbers, if the kernel is installed and reads such rows."""
         linear = isinstance(state.splits, ObliqueSplits) and type(samples.target) in LEAVES
         groups = plan.shrinks_groups and samples.is_sparse
         return linear and samples.native_rows is not None and not groups
@@ -231,7 +231,7 @@ class NativeEngine(StepwiseEngine):
         self.pairs += found.pairs
 
     def project_constraints(self) -> None:
-        """The kernel has done so."""
+        """Do nothing: the kernel has projected the weights."""
 
     def end(self) -> tuple[Tensor, float]:
         counts = torch.from_numpy(self.counts).to(self.state.leaves)
@@ -274,7 +274,7 @@ class NativePartSums(NativeEngine):
 
 
 def _view(tensor: Tensor) -> npt.NDArray[Any]:
-    """The tensor's own memory as an array."""
+    """Return the tensor's own memory as an array."""
     return tensor.detach().contiguous().numpy()
 
 
@@ -292,7 +292,7 @@ class LbfgsEngine:
     def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
         """Return True for a plan with L-BFGS, dense rows on the CPU and hyperplanes."""
         is_known = isinstance(state.splits, ObliqueSplits) and type(samples.target) in (Classes, Gaussians)
-        is_dense = samples.native_rows is not None and isinstance(samples.rows, ArrayRows | PickedRows)
+        is_dense = samples.native_rows is not None and isinstance(samples.rows, ArrayRows | SelectedRows)
         return plan.optimizer == LBFGS and is_known and state.models is None and is_dense
 
     def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
@@ -312,7 +312,7 @@ class LbfgsEngine:
         """Minimise at one steepness; splits and leaf tables are updated in place."""
         assert training is not None
         state, plan, samples, rows = self.state, self.plan, self.samples, self.samples.rows
-        assert isinstance(rows, ArrayRows | PickedRows)
+        assert isinstance(rows, ArrayRows | SelectedRows)
         weight, bias = (state.splits.parameters[name].detach().numpy() for name in ("weight", "bias"))
         sizes = state.groups.host_sizes.astype(np.int64)
         ends = np.cumsum(sizes)
@@ -321,7 +321,7 @@ class LbfgsEngine:
         is_large = len(order) * samples.n_features >= MIN_VALUES_FOR_THREADS
         result = training.minimize(
             rows.values.numpy(),
-            rows.index.numpy() if isinstance(rows, PickedRows) else None,
+            rows.index.numpy() if isinstance(rows, SelectedRows) else None,
             self.labels,
             self.values,
             samples.weight.numpy(),

@@ -1,6 +1,6 @@
 """The torch engine: the definition, for every kind of split, row, target and device.
 
-Adam for stacked splits comes first: each split has its own step count, and one that rests in a step does not move.
+Adam for stacked splits comes first: each split has its own step count, and splits without rows in a step do not move.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class FeatureGroups:
         self.roots = (self.members @ self.members.sum(dim=0)).sqrt()
         self.zeros, self.signs = zeros, signs
 
-    def shrunk(self, weights: Tensor, threshold: Tensor, rows: slice | Tensor) -> Tensor:
-        """The weights of the splits ``rows`` after the proximal step of l1: groups as such, others one by one."""
+    def shrink(self, weights: Tensor, threshold: Tensor, rows: slice | Tensor) -> Tensor:
+        """Apply the proximal step of l1 to the weights of the splits ``rows``, group by group or weight by weight."""
         if self.zeros is not None:
             weights = weights.masked_fill(self.zeros[rows], 0.0)
         if self.signs is not None:
@@ -92,7 +92,7 @@ class Adam:
         self.squares = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
 
     def optimizer_state(self) -> dict[str, Tensor]:
-        """Steps and moments, where they lie."""
+        """Return steps and moments, without copies."""
         moments = (("mean", self.means), ("square", self.squares))
         return {"steps": self.steps} | {f"{kind}.{name}": value for kind, of in moments for name, value in of.items()}
 
@@ -101,7 +101,7 @@ class Adam:
             value.grad = None
 
     def add(self, gradients: Sequence[Tensor | None]) -> None:
-        """More of the gradient of every parameter; None where there is none."""
+        """Add to the gradient of every parameter; None adds nothing."""
         for value, gradient in zip(self.parameters.values(), gradients, strict=True):
             if gradient is not None:
                 value.grad = gradient.contiguous() if value.grad is None else value.grad + gradient
@@ -126,21 +126,21 @@ class Adam:
             rate = self.learning_rate * ((square / (1 - BETA_2**steps)).sqrt() + EPSILON).reciprocal()
             moved = value[rows] - rate * mean / (1 - BETA_1**steps)
             if name in self.l1:
-                moved = self._shrunk(moved, rate * self.l1[name] * self.shares[rows].reshape(shape), rows)
+                moved = self._shrink(moved, rate * self.l1[name] * self.shares[rows].reshape(shape), rows)
             moves = None if mask is None else mask.reshape(shape)
             if touched is not None and touched.shape == value.shape:
                 moves = touched[rows] if moves is None else touched & moves
             for stump, new in ((self.means[name], mean), (self.squares[name], square), (value, moved)):
                 stump[rows] = new if moves is None else torch.where(moves, new, stump[rows])
 
-    def _shrunk(self, weights: Tensor, threshold: Tensor, rows: slice | Tensor) -> Tensor:
+    def _shrink(self, weights: Tensor, threshold: Tensor, rows: slice | Tensor) -> Tensor:
         if self.groups is None:
             return soft_threshold(weights, threshold)
-        return self.groups.shrunk(weights, threshold, rows)
+        return self.groups.shrink(weights, threshold, rows)
 
 
 VALUES_AT_ONCE = 2**22
-"""A step goes through its rows in pieces of about this many values, so memory does not grow with the step."""
+"""Values of a piece of a step: its rows are processed piece by piece, so memory does not grow with the step."""
 
 VALUES_PER_THREAD = 2**17
 """Where the rows are many, pieces are so small that every thread gets some, whether there are several or not."""
@@ -180,7 +180,7 @@ class TorchEngine(StepwiseEngine):
 
     @staticmethod
     def supports(state: TrainState, samples: Samples, plan: Plan) -> bool:
-        """Everything."""
+        """Return True: the definition supports everything."""
         return True
 
     def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
@@ -188,7 +188,7 @@ class TorchEngine(StepwiseEngine):
         self.shares = penalty_shares(state, plan)
         self.adam = Adam(state.splits, plan.learning_rate, plan.l1, self.shares, _groups_of(state, plan))
         values = max(samples.n_features, state.structure.n_leaves) * math.prod(samples.y.shape[1:])
-        parallel = samples.are_many and samples.device.type == "cpu" and not state.splits.draws
+        parallel = samples.are_many and samples.device.type == "cpu" and not state.splits.is_random
         self.threads = samples.threads if parallel else 1
         self.piece = max(1, (VALUES_PER_THREAD if parallel else VALUES_AT_ONCE) // values)
 
@@ -202,7 +202,7 @@ class TorchEngine(StepwiseEngine):
     def begin(self, settings: EpochSettings) -> None:
         self.steepness: float | Tensor = settings.steepness
         self.adam.learning_rate = settings.learning_rate
-        self.before = None if self.fresh else self.state.splits.detached()
+        self.before = None if self.fresh else self.state.splits.detach()
         self.leaves = self.state.leaves
         self.counts = self._no_counts()
         self.log_likelihood = torch.zeros((), dtype=torch.float64, device=self.samples.device)
@@ -230,14 +230,14 @@ class TorchEngine(StepwiseEngine):
 
     def _step(self, order: Tensor, update: Prepared) -> None:
         self.adam.zero_grad()
-        reached, touched = self._collected(order, update)
+        reached, touched = self._collect(order, update)
         add_penalty_gradient(self.state.splits, self.plan, self.shares)
         # A split of a tree that no row reaches rests.
         rests = self.plan.mass_threshold and self.state.is_whole_tree
         self.adam.step(reached if rests else update.active, touched)
 
-    def _collected(self, order: Tensor, update: Prepared) -> tuple[Tensor, Tensor | None]:
-        """The gradients of all rows of a step at the parameters, the splits that they reach, and the weights."""
+    def _collect(self, order: Tensor, update: Prepared) -> tuple[Tensor, Tensor | None]:
+        """Return the gradients of all rows of a step at the parameters, the splits that they reach, and the weights."""
         rows = order[update.positions]
         weight = self.samples.weight[rows]
         mass, once = weight * update.in_loss, weight * update.in_counts
@@ -263,7 +263,7 @@ class TorchEngine(StepwiseEngine):
         return damped_steepness(self.steepness, self.plan.input_noise, splits.squared_norms())
 
     def _steepness_of(self, splits: AbstractSplits, stump: Tensor | None) -> float | Tensor:
-        """γ; under noise on the inputs that of every split, or of every row at its own."""
+        """Return γ; under noise on the inputs that of every split, or of every row at its split."""
         if not self.plan.input_noise:
             return self.steepness
         steepness = self.damped_steepness(splits)
@@ -293,7 +293,10 @@ class TorchEngine(StepwiseEngine):
         return StepSums(gradients, found.statistics, log_likelihood, each.sum(), enough.any(dim=0), touched)
 
     def _touched(self, x: Tensor, stump: Tensor | None, enough: Tensor) -> Tensor:
-        """The weights that move: those for which a row that counts at the split has a value.  (n_splits, n_features)"""
+        """Return the weights that move: those for which a row that counts at the split has a value.
+
+        (n_splits, n_features)
+        """
         there = (x != 0).to(x)
         if stump is None:
             return enough.to(x).T @ there > 0
@@ -321,7 +324,7 @@ def add_in_units(sums: Tensor, gradient: Tensor, units: Tensor, reached: Tensor,
 
 
 def scaled_units(units: Tensor, steepness: float) -> Tensor:
-    """The units of gradients at a steepness, with which they grow."""
+    """Return the units of gradients at a steepness, with which they grow."""
     return units * 2.0 ** math.floor(math.log2(steepness))
 
 
@@ -357,7 +360,7 @@ class TorchPartSums(TorchEngine):
             self.log_likelihood, self.total_weight = self.part_likelihoods[number].unbind()
             some = Update(group[here], update.begin[here], update.end[here])
             self.adam.zero_grad()
-            reached, _ = self._collected(self.order, self.prepare(some, in_loss[here], in_counts[here]))
+            reached, _ = self._collect(self.order, self.prepare(some, in_loss[here], in_counts[here]))
             splits = None if self.state.is_whole_tree else torch.from_numpy(some.active).to(self.sums.device)
             weight, bias = (value.grad for value in (self.adam.parameters[name] for name in ("weight", "bias")))
             assert weight is not None
@@ -387,7 +390,7 @@ class TorchPartSums(TorchEngine):
 
 
 def _groups_of(state: TrainState, plan: Plan) -> FeatureGroups | None:
-    """Features that l1 shrinks together; only hyperplanes have a weight for each."""
+    """Return the groups of features that l1 shrinks jointly; only hyperplanes have a weight for each."""
     if not (plan.shrinks_groups and isinstance(state.splits, ObliqueSplits)):
         return None
     weight = state.splits.parameters["weight"]
@@ -395,7 +398,7 @@ def _groups_of(state: TrainState, plan: Plan) -> FeatureGroups | None:
 
 
 def add_penalty_gradient(splits: AbstractSplits, plan: Plan, shares: Tensor) -> None:
-    """l2 ‖β‖² of all splits, λ βᵀMβ of hyperplanes. l1 acts inside the optimiser."""
+    """Add the gradients of l2 ‖β‖², and of λ βᵀMβ for hyperplanes. l1 acts inside the optimiser."""
     if plan.l2:
         for weight in splits.weights():
             (plan.l2 * shares.to(weight) @ l2(weight)).backward()

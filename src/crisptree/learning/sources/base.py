@@ -39,12 +39,12 @@ class Side(NamedTuple):
     sums: Doubles
 
     def where(self, takes: npt.NDArray[np.bool_], other: Side) -> Side:
-        """Those of another side at some stumps, and its own at the rest."""
+        """Take the sums of another side at some stumps."""
         pairs = zip(self, other, strict=True)
         return Side(*(np.where(takes if one.ndim == 1 else takes[:, None], two, one) for one, two in pairs))
 
     def leaf(self, number: int, target: Target, like: Tensor) -> LeafState:
-        """One of them as a leaf of its own."""
+        """Return one of the sides as a leaf."""
         statistics = self.statistics[number]
         weight = max(float(target.weight(statistics)), np.finfo(float).tiny)
         center = torch.from_numpy(self.sums[number] / weight).to(like)
@@ -84,11 +84,11 @@ class SummedRows(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
 
     @abstractmethod
     def hard_counts(self, tree: Tree) -> Tensor:
-        """The statistics of the rows that reach every leaf.  (n_leaves, n_statistics), float64"""
+        """Return the statistics of the rows that reach every leaf.  (n_leaves, n_statistics), float64"""
 
     @abstractmethod
     def sides(self, tree: Tree, leaves: list[int], splits: AbstractSplits | None) -> tuple[Side, Side]:
@@ -96,11 +96,11 @@ class SummedRows(ABC):
 
     @abstractmethod
     def make_engine(self, state: TrainState, plan: Plan, generator: torch.Generator, *, fresh: bool) -> Engine:
-        """The optimiser steps of a training phase on all rows."""
+        """Make the engine of a training phase on all rows."""
 
     @abstractmethod
     def score(self, tree: Tree, tables: Tensor) -> float:
-        """The weighted mean score of all rows under a deterministic tree with such leaf tables."""
+        """Return the weighted mean score of all rows under a deterministic tree with such leaf tables."""
 
     @property
     def target(self) -> Target:
@@ -131,20 +131,20 @@ class SummedRows(ABC):
         return self.sides(tree, [0], None)[0].leaf(0, self.target, self.weight)
 
     def everything(self) -> Groups:
-        """All rows as one group, whose row numbers nobody has."""
+        """Return all rows as one group without row indices."""
         return Groups(torch.zeros(0, dtype=torch.long), torch.tensor([len(self)]))
 
-    def shifted(self, generator: torch.Generator) -> AbstractContextManager[None]:
-        """Rows stay as they are; see ``Samples.shifted``."""
+    def shift(self, generator: torch.Generator) -> AbstractContextManager[None]:
+        """Do nothing; see ``Samples.shift``."""
         return nullcontext()
 
     def table(self) -> Tensor:
-        """The table of one leaf that holds all rows.  (1, n_values)"""
+        """Return the table of one leaf that holds all rows.  (1, n_values)"""
         return torch.from_numpy(self.target.tables(self.root.statistics[None])).to(self.weight)
 
 
 def group_leaves(tree: Tree, samples: Samples, leaves: list[int]) -> Groups:
-    """The rows of some leaves of a tree; a leaf may have none."""
+    """Return the rows of some leaves of a tree; a leaf may have none."""
     if not len(samples):
         return Groups(
             torch.zeros(0, dtype=torch.long, device=samples.device), torch.zeros(len(leaves), dtype=torch.long)
@@ -179,7 +179,7 @@ def side_sums(samples: Samples, groups: Groups, splits: AbstractSplits | None) -
 
 
 def split_sides(sums: Doubles, n_statistics: int) -> tuple[Side, Side]:
-    """The two sides behind ``side_sums`` of all rows."""
+    """Split the result of ``side_sums`` into its two sides."""
     n = n_statistics
     left, right = (Side(side[:, :n], side[:, n].round(), side[:, n + 1 :]) for side in sums)
     return left, right

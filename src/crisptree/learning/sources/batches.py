@@ -1,7 +1,7 @@
 """Training on rows in batches, in several passes.
 
 A chunk of a pass is a small ``Samples``, on which the quickest backend takes its steps as anywhere else; the state of
-the optimiser goes from one chunk to the next. Of a row nothing is kept but what it adds to sums.
+the optimiser goes from one chunk to the next. Only sums over rows are kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from crisptree.learning.engines.base import EpochResult, TrainState, all_finite
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.loop import select_engine
 from crisptree.learning.options import EpochSettings, Plan
-from crisptree.learning.samples import Orders, RowSet, Samples, TrainingTask, group_rows, scaled_samples
+from crisptree.learning.samples import Orders, RowSet, Samples, TrainingTask, group_rows, scale_samples
 from crisptree.learning.sources.base import (
     Doubles,
     LeafState,
@@ -81,7 +81,7 @@ class BatchedTask(TrainingTask):
         sample, validation = super().on(device, n_jobs)
         return BatchedRows(self, sample), validation
 
-    def counted(self, tree: CrispTree, n_jobs: int | None) -> SufficientStatistics:
+    def sum_statistics(self, tree: CrispTree, n_jobs: int | None) -> SufficientStatistics:
         structure = tree.structure
         leaves = np.zeros((structure.n_leaves, self.target.n_statistics))
         moments = np.zeros((structure.n_splits, 3))
@@ -91,7 +91,7 @@ class BatchedTask(TrainingTask):
         return SufficientStatistics(leaves, moments)
 
     def with_ranges(self, tree: SomeTree) -> SomeTree:
-        """The tree with the ranges of the features of all rows."""
+        """Return the tree with the ranges of the features of all rows."""
         seen: SomeTree | None = None
         for part in self.chunks(None):
             now = record_ranges(tree, part.X)
@@ -106,19 +106,18 @@ class BatchedRows(SummedRows):
     retries_later = True
 
     def __init__(self, task: BatchedTask, sample: Samples) -> None:
-        rows = task.training
-        none = RowSet(rows.X[:0], rows.y[:0], rows.weight[:0])
-        super().__init__(scaled_samples(none, task, 1.0, sample.device, sample.n_jobs), sample)
+        none = task.training.select(slice(0))
+        super().__init__(scale_samples(none, task, 1.0, sample.device, sample.n_jobs), sample)
         self.task, self.n_jobs = task, sample.n_jobs
 
     def __len__(self) -> int:
         return self.task.totals.n_rows
 
     def one_pass(self, seed: int | None = None) -> Iterator[Samples]:
-        """All rows once, a chunk at a time; weights are relative to the mean of all."""
+        """Yield all rows once, a chunk at a time; weights are relative to the mean of all."""
         task = self.task
         for part in task.chunks(seed):
-            yield scaled_samples(part, task, task.totals.mean_weight, self.device, self.n_jobs, as_array=True)
+            yield scale_samples(part, task, task.totals.mean_weight, self.device, self.n_jobs, as_array=True)
 
     @property
     def root(self) -> LeafState:
@@ -168,7 +167,7 @@ class BatchedEngine:
         return self.adam_state
 
     def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult:
-        """All chunks of one pass; the order of the rows is drawn here."""
+        """Train on all chunks of one pass, in an order that is drawn here."""
         state, target = self.state, self.rows.target
         n_columns = state.leaves.shape[1] // target.n_values * target.n_statistics
         counts = state.leaves.new_zeros(len(state.leaves), n_columns, dtype=torch.float64)
@@ -187,7 +186,7 @@ class BatchedEngine:
         return EpochResult(counts.to(state.leaves), loss / max(total, 1e-300), all_finite(state.splits))
 
     def _chunk(self, samples: Samples) -> tuple[Any, Tensor]:
-        """What some rows of a chunk train, and the numbers of its splits: the whole tree, or the stumps they reach."""
+        """Return the state that a chunk trains and the indices of its splits: the whole tree, or the stumps reached."""
         state = self.state
         if state.is_whole_tree:
             whole = WholeTree(state.tree(), samples, state.zeros, state.signs)
@@ -208,7 +207,7 @@ class BatchedEngine:
     def _chunk_epoch(
         self, chunk: Any, index: Tensor, samples: Samples, plan: Plan, settings: EpochSettings
     ) -> EpochResult:
-        """One epoch of a chunk, with the state of the optimiser as the chunk before left it."""
+        """Train one epoch of a chunk, with the optimiser state of the previous chunk."""
         engine = select_engine(chunk, samples, plan)(chunk, samples, plan, fresh=True)
         moments = {name: place for name, place in engine.optimizer_state().items() if name.startswith(OPTIMIZER_STATE)}
         for name, place in moments.items():

@@ -43,7 +43,7 @@ from crisptree.learning.samples import (
     StoppableCallback,
     TrainingTask,
     Update,
-    scaled_samples,
+    scale_samples,
 )
 from crisptree.learning.sources.base import Side, SummedRows, group_leaves, side_sums, split_sides
 from crisptree.learning.stumps import SummedLevel
@@ -107,7 +107,7 @@ class Shards:
             some = n if n_rows <= most else -(-most * n // n_rows)
             chosen = np.random.default_rng([seed, number, 1]).permutation(n)[:some]
             found.append(part.select(np.sort(chosen)))
-        return concatenate(found)
+        return RowSet.concatenate(found)
 
     def split_off(self, share: float, seed: int) -> tuple[Shards, Shards]:
         """Split off a share of held-out rows, drawn in every shard separately."""
@@ -129,11 +129,6 @@ def move_rows(part: RowSet, group: ProcessGroup, starts: npt.NDArray[np.int64], 
     to, come = common(starts, lows), common(lows, starts)
     arrays: tuple[Any, ...] = (part.X, part.y, part.weight)
     return RowSet(*(group.exchange(values, to, come) for values in arrays))
-
-
-def concatenate(parts: list[RowSet]) -> RowSet:
-    """Concatenate rows."""
-    return RowSet(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "weight")))
 
 
 class FeatureStatistics(NamedTuple):
@@ -228,10 +223,10 @@ class ShardedTask(TrainingTask):
         return rows(self.shards, sample), None if self.validation_shards is None else rows(self.validation_shards, None)
 
     def samples(self, part: RowSet, device: torch.device, n_jobs: int | None) -> Samples:
-        """Some rows on the training device."""
-        return scaled_samples(part, self, self.mean_weight, device, n_jobs)
+        """Return some rows on the training device."""
+        return scale_samples(part, self, self.mean_weight, device, n_jobs)
 
-    def counted(self, tree: CrispTree, n_jobs: int | None) -> SufficientStatistics:
+    def sum_statistics(self, tree: CrispTree, n_jobs: int | None) -> SufficientStatistics:
         structure, target = tree.structure, self.target
         parts = [part for part in self.shards.parts if len(part.y)]
         found = [sum_statistics(tree, part.X, part.y, part.weight, n_jobs, target) for part in parts]
@@ -239,7 +234,7 @@ class ShardedTask(TrainingTask):
         return SufficientStatistics(leaves, self.group.total([one.moments for one in found], (structure.n_splits, 3)))
 
     def with_ranges(self, tree: SomeTree) -> SomeTree:
-        """The tree with the smallest and largest values of all rows, and whether they are whole numbers."""
+        """Return the tree with the smallest and largest values of all rows, and whether they are whole numbers."""
         n = len(tree.statistics.scaling.center)
         # The maximum over all processes of minus the smallest, the largest, and whether some value is not whole.
         mine = np.concatenate([np.full(2 * n, -np.inf), np.zeros(n)])
