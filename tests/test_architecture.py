@@ -16,7 +16,7 @@ ALLOWED = {
     "structure": set(),
     "threads": set(),
     "exceptions": set(),
-    "distributed": {"threads"},
+    "distributed": {"threads", "exceptions"},
     "sanitization": set(),
     "typing": set(),
     "limits": set(),

@@ -32,3 +32,17 @@ class CheckpointError(ValueError):
     ...     print("The folder holds a checkpoint, and resume=False.")
     The folder holds a checkpoint, and resume=False.
     """
+
+
+class ProcessGroupError(RuntimeError):
+    """A process of the group has died, does not respond, or has other arguments than the others.
+
+    Examples
+    --------
+    The rows of the other processes are lost with it, so nothing can be trained further. Started again by ``torchrun``,
+    the processes continue from the last checkpoint.
+
+    >>> from crisptree.distributed import ProcessGroupError
+    >>> issubclass(ProcessGroupError, RuntimeError)
+    True
+    """

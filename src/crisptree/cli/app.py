@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import crisptree
-from crisptree.distributed import ProcessGroupError
+from crisptree.exceptions import ProcessGroupError
 from crisptree.sanitization import sanitize
 
 EXPECTED_ERRORS = (ValueError, OSError, ModuleNotFoundError, MemoryError, ProcessGroupError)

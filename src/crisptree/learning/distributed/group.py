@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from crisptree.distributed import ProcessGroupError
+from crisptree.exceptions import ProcessGroupError
 
 Doubles = npt.NDArray[np.float64]
 Result = TypeVar("Result")
