@@ -69,7 +69,7 @@ MAX_TRIAL_TREES, MAX_CART_TRIAL_TREES = 10, 25
 fast."""
 
 MIN_TREES_OF_ROW = 2
-"""Rows out of the bootstraps of fewer trees have no variance."""
+"""Rows out of bag of fewer trees have no variance."""
 
 MIN_ERRORS_OVER_REFERENCE = 2.0
 """Standard errors by which another noise level must exceed the first one on images, which is best in the mean of
