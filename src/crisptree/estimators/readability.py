@@ -125,8 +125,8 @@ class ReadableEstimator(RowEstimator):
         Splits are thresholds on one column or weighted sums of at most three, whichever predict held-out rows better;
         leaves are constant. Weights and thresholds are rounded in raw units before the leaves are counted, so that the
         tree that is shown is the tree that predicts. ``changes`` are other parameters, or other values of
-        ``max_leaf_nodes``, ``max_features_per_split``, ``leaf_model`` and ``round_splits``; ``max_depth`` bounds the trained
-        candidate only, not thresholds and sums that were searched. docs/guide/explanations.md shows what to do with such
+        ``max_leaf_nodes``, ``max_features_per_split``, ``leaf_model`` and ``round_splits``; ``max_depth`` bounds the
+        trained candidate only, not searched thresholds and sums. docs/guide/explanations.md shows what to do with such
         a tree, and ``readability_cost`` what it costs.
 
         Examples
