@@ -260,7 +260,7 @@ def test_the_id_of_the_rows_is_no_feature_and_need_not_be_there_to_predict():
     model = plain_tree(**SMALL, categorical_features=encoder).fit(named, y)
     assert model.encoder_.preprocessing_.id == "who"
     assert np.array_equal(model.predict(named), model.predict(X))
-    with pytest.raises(TableError, match=r"`id` must name another column than .*; got 'plan'"):
+    with pytest.raises(TableError, match=r"`id` must name other columns than .*; got 'plan'"):
         TableEncoder(id="plan", drop=["plan"]).fit(X)
     with pytest.raises(ValueError, match=r"`min_frequency` must be None, or rows or a share of them above 0; got 0"):
         TableEncoder(min_frequency=0).fit(X)

@@ -53,7 +53,7 @@ def list_stages(plan: Plan, structure: TreeStructure, n_rows: int) -> list[Finet
 
     A tree that is not large, or that has parted its rows without splitting nearly all of them, has no other stage.
 
-    >>> [stage.levels for stage in stages(Plan(upper_levels=4), TreeStructure.balanced(11), n_rows=5_000)]
+    >>> [stage.levels for stage in list_stages(Plan(upper_levels=4), TreeStructure.balanced(11), n_rows=5_000)]
     [4, 8, 11]
     """
     whole, depth, n_splits = replace(plan, upper_levels=None), structure.depth, structure.n_splits
