@@ -79,6 +79,16 @@ class Mapping(Protocol):
 _lock = Lock()
 
 
+def _renew_lock() -> None:
+    """Make the lock anew in a forked process, where the thread that may have held it does not exist."""
+    global _lock
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Run torch on one thread inside the block; other threads are not affected."""

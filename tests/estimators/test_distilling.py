@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
+from crisptree.pipeline import readable
 from crisptree.selection.evaluators import TreeEvaluator
 from crisptree.targets.base import hold_out
 from tests.toys import clouds, plain_regressor, plain_tree
@@ -228,6 +229,17 @@ def test_candidates_are_not_scored_on_copies_of_their_training_rows(monkeypatch)
     for fold in scored:
         among = {tuple(row) for row in X.astype(np.float32)}
         assert all(tuple(row) in among for row in fold.held_out.X)
+        nearest = np.abs(fold.held_out.X[:, None] - fold.problem.training.X).max(axis=2).min(axis=1)
+        assert nearest.min() > 1e-2
+
+
+def test_candidates_of_readable_trees_are_not_scored_on_copies_of_their_training_rows(monkeypatch):
+    folds = []
+    make = readable.make_folds
+    monkeypatch.setattr(readable, "make_folds", lambda *arguments: folds.extend(make(*arguments)) or folds)
+    CrispTreeClassifier.readable(max_leaf_nodes=2, max_depth=1, random_state=0).distill(FOREST, X, copies=1, noise=1e-3)
+    assert folds
+    for fold in folds:
         nearest = np.abs(fold.held_out.X[:, None] - fold.problem.training.X).max(axis=2).min(axis=1)
         assert nearest.min() > 1e-2
 

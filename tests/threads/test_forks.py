@@ -122,3 +122,17 @@ def fork(record):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 CrispTreeClassifier.from_flat(**few, callbacks=[fork]).fit(X, y)
 """)
+
+
+def test_a_child_trains_although_another_thread_of_its_parent_was_setting_threads():
+    ends(
+        """
+def work():
+    with threads.one_thread():
+        torch.ones(3).sum()
+
+with threads._lock:  # as another thread holds it at the moment of the fork
+    in_child(work)
+""",
+        "import torch\nfrom crisptree import threads\n",
+    )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, round_splits, route_rows
 from crisptree.inference.finalization import empty_statistics
@@ -38,15 +39,21 @@ MakeSpec = Callable[[Mapping[str, Any], TrainingTask], Spec]
 
 
 def improve_readable(
-    tree: FlatTree, parameters: Mapping[str, Any], task: TrainingTask, make_spec: MakeSpec, seed: int
+    tree: FlatTree,
+    parameters: Mapping[str, Any],
+    task: TrainingTask,
+    make_spec: MakeSpec,
+    seed: int,
+    source: npt.NDArray[np.intp] | None = None,
 ) -> FlatTree:
     """Return the best of several trees of at most as many leaves and terms, compared on held-out rows.
 
-    Every candidate is trained on every fold. The trained tree is kept unless another one scores higher.
+    Every candidate is trained on every fold. The trained tree is kept unless another one scores higher. ``source`` is
+    the row that each row is a copy of, so that no fold has copies of held-out rows.
     """
     if not _is_searchable(parameters, task):
         return tree
-    folds = make_folds(task, seed)
+    folds = make_folds(task, seed, source)
     if not folds:
         return tree
     merits: dict[str, list[float]] = {}

@@ -243,7 +243,7 @@ def fit_rows(
     held_out = None
     if validation is not None and is_postprocessing_unresolved(values):
         held_out = data.load_validation(validation, seed)
-    fitted, history = fit_task(values, task, data.image_shape, seed, start, held_out)
+    fitted, history = fit_task(values, task, data.image_shape, seed, start, held_out, data.source)
     if data.image_shape is None:
         tree = everything.with_ranges(fitted.tree, task)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
@@ -324,6 +324,7 @@ def fit_task(
     seed: int,
     earlier: CrispTree | None = None,
     held_out: RowSet | None = None,
+    source: npt.NDArray[np.intp] | None = None,
 ) -> Trained:
     """Train and postprocess a tree with resolved parameters; ``held_out`` rows resolve the postprocessing."""
     spec = spec_of(parameters, task, image_shape, seed)
@@ -331,7 +332,7 @@ def fit_task(
     with record_epochs(*listeners) as recorder:
         fitted = fit_tree(spec, task, start=earlier, on_epoch=recorder.record)
     if parameters.get("round_splits"):
-        fitted = round_fitted(fitted, parameters, spec, task, seed)
+        fitted = round_fitted(fitted, parameters, spec, task, seed, source)
     values = resolve_postprocessing(fitted.tree, parameters, task, held_out, task.mean_weight)
 
     def records() -> tuple[list[EpochRecord], int | None]:
@@ -367,7 +368,14 @@ def update_fitted_tree(
     return data.encoding.restore_units(tree), recorder.history
 
 
-def round_fitted(fitted: Fitted, parameters: Mapping[str, Any], spec: Spec, task: TrainingTask, seed: int) -> Fitted:
+def round_fitted(
+    fitted: Fitted,
+    parameters: Mapping[str, Any],
+    spec: Spec,
+    task: TrainingTask,
+    seed: int,
+    source: npt.NDArray[np.intp] | None,
+) -> Fitted:
     """Improve the trained tree, round its splits and count its leaves anew."""
     from crisptree.pipeline.readable import count_rounded, improve_readable  # not on the path of other fits
 
@@ -379,7 +387,7 @@ def round_fitted(fitted: Fitted, parameters: Mapping[str, Any], spec: Spec, task
 
     tree = fitted.tree
     if spec.limits.max_leaf_nodes is not None:
-        tree = improve_readable(tree, parameters, task, make_spec, seed)
+        tree = improve_readable(tree, parameters, task, make_spec, seed, source)
     return fitted._replace(tree=count_rounded(tree, parameters, spec, task))
 
 

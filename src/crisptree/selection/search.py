@@ -47,7 +47,7 @@ from crisptree.selection.parameters import (
     resolve_scale,
 )
 from crisptree.targets.base import add_copies, find_originals, hold_out
-from crisptree.threads import row_blocks
+from crisptree.threads import ROWS_AT_ONCE, row_blocks
 
 if TYPE_CHECKING:
     from crisptree.selection.evaluators import Evaluator
@@ -529,6 +529,10 @@ def weigh_repeated(part: RowSet, own: Rows, trained: Sequence[Rows], scored: Seq
     return [np.where(one, share / seen, (1 - share) / (1 - seen)) for one in is_seen]
 
 
+HASHED_AT_ONCE = 2**22
+"""Values of rows that are hashed in one step: products of eight bytes bound the memory."""
+
+
 def hash_rows(X: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
     """Return a number for every row, the same for equal rows.  (n, n_features) → (n,)
 
@@ -540,7 +544,7 @@ def hash_rows(X: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
     """
     factors = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64) | np.uint64(1)
     keys = np.empty(len(X), dtype=np.uint64)
-    for block in row_blocks(len(X)):
+    for block in row_blocks(len(X), max(1, min(ROWS_AT_ONCE, HASHED_AT_ONCE // max(1, X.shape[1])))):
         # Adding zero makes −0 and 0 the same.
         products = np.ascontiguousarray(X[block] + np.float32(0)).view(np.uint32) * factors
         keys[block] = (products ^ (products >> np.uint64(32))).sum(axis=1)
