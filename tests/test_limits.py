@@ -93,7 +93,7 @@ def test_a_file_may_expand_by_a_factor_however_large_it_is(tmp_path):
 def test_the_limit_is_the_larger_of_a_size_and_a_factor(monkeypatch):
     monkeypatch.undo()
     limits.check_unpacked(2**29, 1)
-    limits.check_unpacked(128 * 2**24, 2**24)
-    for n_unpacked, n_packed in ((2**29 + 1, 1), (128 * 2**24 + 1, 2**24)):
+    limits.check_unpacked(512 * 2**24, 2**24)
+    for n_unpacked, n_packed in ((2**29 + 1, 1), (512 * 2**24 + 1, 2**24)):
         with pytest.raises(limits.LimitError, match="at most"):
             limits.check_unpacked(n_unpacked, n_packed)

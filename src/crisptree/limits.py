@@ -8,9 +8,9 @@ from __future__ import annotations
 import io
 from typing import Any
 
-MAX_UNPACKED_BYTES, MAX_EXPANSION = 2**29, 128
+MAX_UNPACKED_BYTES, MAX_EXPANSION = 2**29, 512
 """Bytes into which a compressed file may decompress: the first, or the second times its own size if that is more. Text
-and sparse rows shrink to a tenth or a fiftieth; what shrinks a thousand times holds next to nothing."""
+shrinks to a tenth, one-hot columns to a four-hundredth; what shrinks a thousand times holds next to nothing."""
 
 MAX_COLUMNS = 2**16
 """Columns of a table: each of them takes memory of its own, whatever it holds."""

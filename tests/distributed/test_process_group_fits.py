@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from crisptree.pipeline.process_groups import _concatenate
 from tests.distributed.cases import CASES, FORESTS, digest, digest_forest, fit_case, fit_forest, rows
 from tests.distributed.conftest import ROOT
 
@@ -130,3 +131,11 @@ def run_cli(n_processes, table, *flags, target="label"):
     command += ["--shrinkage", "0", *map(str, flags)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_categories_that_one_process_lacks_stay_categories():
+    pandas = pytest.importorskip("pandas")
+    parts = [pandas.DataFrame({"c": pandas.Categorical(values), "x": [1.0, 2.0]}) for values in ([1, 2], [2, 3])]
+    rows = _concatenate(parts)
+    assert list(rows["c"].cat.categories) == [1, 2, 3]
+    assert list(rows["c"]) == [1, 2, 2, 3]

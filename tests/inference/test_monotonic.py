@@ -11,6 +11,7 @@ from crisptree.data.raw_rows import Scaling
 from crisptree.inference.finalization import constrain_monotonic, empty_statistics, finalize, prune, shrink, truncate
 from crisptree.inference.flat_tree import FlatTree, route_rows
 from crisptree.inference.monotonic import order_leaf_values
+from crisptree.inference.rounding import _merge_complements
 from tests.toys import random_structure
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -111,3 +112,10 @@ def test_ordered_leaves_keep_their_mean(target):
     tree = finalize(random_tree(rng, random_structure(9, 5), np.array([1, 1, 1]), target), X, y, np.ones(200), 0.0)
     ordered = constrain_monotonic(tree, [0, 1, 2])
     assert predict([ordered], X, target).mean() == pytest.approx(predict([tree], X, target).mean())
+
+
+def test_rounding_of_complementary_indicators_keeps_signs():
+    x = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, -1.0], [1.0, 0.0, 3.0]])
+    merged, offset = _merge_complements(x, np.array([3.0, 1.0, 0.5]))
+    assert merged.tolist() == [2.0, 0.0, 0.5]
+    assert offset == 1.0

@@ -174,7 +174,7 @@ class Batches:
         (['a', 'b'], [['no', 'yes'], ['no']])
         """
         read = next((READERS[name] for name in READERS if hasattr(data, name)), None)
-        if read is None:
+        if read is None or hasattr(data, "combine_chunks"):  # a table of pyarrow is in memory
             raise TypeError(
                 "`data` must be a Dataset of pyarrow or Ray, or a DataFrame of dask or Spark; got "
                 f"{type(data).__name__}. Of rows in memory give fit X and y, or `Batches.from_arrays(X, y)`."
@@ -311,11 +311,13 @@ def _stack_rows(rows: Iterator[Any], at_once: int) -> Iterator[tuple[Any, ...]]:
 
 def _find_files(path: Any) -> list[Path]:
     paths = [Path(path)] if isinstance(path, str | PathLike) else [Path(one) for one in path]
+    from crisptree.encoding.table_files import find_parquet_files
+
     files: list[Path] = []
     for one in paths:
         if not one.exists():
             raise StreamError(f"{one} must be a Parquet file or a folder of them; there is no such file.")
-        files += sorted(one.rglob("*.parquet")) if one.is_dir() else [one]
+        files += find_parquet_files(one) if one.is_dir() else [one]
     if not files:
         raise StreamError(f"{path} must be Parquet files or a folder of them (*.parquet); there are none.")
     return files

@@ -550,7 +550,13 @@ def _directions(monotonic_cst: Mapping[Any, int] | Sequence[int], n_columns: int
 def _resolve_features(values: dict[str, Any], table: Preprocessing) -> dict[str, Any]:
     """Replace columns of a table by the features that encode them; a sign is that of the number, not its indicator."""
     names, kinds = table.input_names, {column.input_name: column.kind for column in table.columns}
+    dates = {column.input_name for column in table.columns if column.part}
     for name in (names[index] for index in values["monotonic_cst"] or ()):
+        if name in dates:
+            raise ValueError(
+                f"`monotonic_cst` must name columns of numbers; {name!r} has dates, which become several features. "
+                "Make a number of it first, such as days since an event."
+            )
         if name not in kinds:
             raise ValueError(f"`monotonic_cst` must name columns that are used; {name!r} is left out.")
         if kinds[name] == "category":

@@ -110,10 +110,19 @@ def open_table(
     return table
 
 
+def find_parquet_files(folder: Path) -> list[Path]:
+    """List the .parquet files of a folder and its folders, but not those that Spark and others hide ("_temporary")."""
+
+    def is_hidden(file: Path) -> bool:
+        return any(part.startswith((".", "_")) and "=" not in part for part in file.relative_to(folder).parts)
+
+    return [file for file in sorted(folder.rglob("*.parquet")) if file.is_file() and not is_hidden(file)]
+
+
 def _open_parquet_files(path: Path | Sequence[Path]) -> TableFile:
     """Open a folder of Parquet files, or several of them, as one table."""
     if isinstance(path, Path):
-        first, files = path, [file for file in sorted(path.rglob("*.parquet")) if not file.name.startswith(("_", "."))]
+        first, files = path, find_parquet_files(path)
         if not files:
             raise TableError(f"{path} is a folder without .parquet files; name a file in it.")
     else:
@@ -351,9 +360,21 @@ class ParquetFiles(TableFile):
     def __init__(self, path: Path, files: Sequence[Path]) -> None:
         import pyarrow.dataset
 
-        base = str(path) if path.is_dir() else None
+        names, base = [str(file) for file in files], str(path) if path.is_dir() else None
+        found = pyarrow.dataset.dataset(names, format="parquet", partitioning="hive", partition_base_dir=base)
+        # A column may be empty or whole in one file, and have text or fractions in another.
+        own = [fragment.physical_schema for fragment in found.get_fragments()]
+        try:
+            columns = pyarrow.unify_schemas(own, promote_options="permissive")
+        except pyarrow.ArrowTypeError as error:
+            raise TableError(f"columns of {path} must have the same types in all files: {error}") from None
+        keys = pyarrow.schema([field for field in found.schema if field.name not in columns.names])
         self.dataset = pyarrow.dataset.dataset(
-            [str(file) for file in files], format="parquet", partitioning="hive", partition_base_dir=base
+            names,
+            schema=pyarrow.schema([*columns, *keys]),
+            format="parquet",
+            partitioning=pyarrow.dataset.partitioning(keys, flavor="hive") if len(keys) else None,
+            partition_base_dir=base,
         )
         self.n_rows = self.dataset.count_rows()
         names = self.dataset.schema.names

@@ -104,15 +104,18 @@ def _count_characters(numbers: list[float]) -> int:
 
 
 def _merge_complements(x: Doubles, weights: Doubles) -> tuple[Doubles, float]:
-    """Merge pairs of indicators a + b = 1 into the second one; return the weights and the change of the bias."""
+    """Merge pairs of indicators a + b = 1 into one of them; return the weights and the change of the bias."""
     merged, offset = weights.copy(), 0.0
     is_indicator = ((x == 0) | (x == 1)).all(axis=0)
     for first in np.flatnonzero(is_indicator):
         for second in np.flatnonzero(is_indicator[first + 1 :]) + first + 1:
             if merged[first] and merged[second] and (x[:, first] + x[:, second] == 1).all():
-                offset += merged[first]
-                merged[second] -= merged[first]
-                merged[first] = 0.0
+                kept, gone = second, first
+                if merged[first] * merged[second] > 0 and abs(merged[first]) > abs(merged[second]):
+                    kept, gone = first, second  # no weight changes its sign, which monotonic constraints may fix
+                offset += merged[gone]
+                merged[kept] -= merged[gone]
+                merged[gone] = 0.0
     return merged, offset
 
 

@@ -82,8 +82,13 @@ def _concatenate(parts: Sequence[Any]) -> Any:
         return None
     if hasattr(parts[0], "iloc"):
         import pandas
+        from pandas.api.types import union_categoricals
 
-        return pandas.concat(parts, ignore_index=True)
+        rows = pandas.concat(parts, ignore_index=True)
+        for name in getattr(rows, "columns", ()):
+            if all(isinstance(part[name].dtype, pandas.CategoricalDtype) for part in parts):
+                rows[name] = union_categoricals([part[name] for part in parts], ignore_order=True)
+        return rows
     return sparse.vstack(parts, format="csr") if is_sparse(parts[0]) else np.concatenate([*map(np.asarray, parts)])
 
 
