@@ -269,7 +269,8 @@ def linear_tables(tree: FlatTree, leaf: npt.NDArray[np.int64], X: Rows) -> Doubl
     scores = np.empty((len(leaf), weight.shape[1]))
     for rows in group_by_leaf(leaf):
         node, some = n_splits + leaf[rows[0]], X[rows]
-        x = np.asarray(some.dense() if isinstance(some, SparseRows) else some, dtype=np.float32).astype(np.float64)
+        with np.errstate(under="ignore"):  # numbers near 0 become 0
+            x = np.asarray(some.dense() if isinstance(some, SparseRows) else some, dtype=np.float32).astype(np.float64)
         scores[rows] = x @ weight[node].T + bias[node]
     if variance is not None:
         return np.concatenate([scores, variance[n_splits + leaf]], axis=1)
@@ -531,4 +532,5 @@ class CrispForest:
 
 
 def _is_finite(X: Any) -> bool:
-    return bool(np.isfinite(np.asarray(X, dtype=np.float32)).all())
+    with np.errstate(under="ignore"):  # numbers near 0 become 0
+        return bool(np.isfinite(np.asarray(X, dtype=np.float32)).all())
