@@ -160,3 +160,31 @@ def test_values_agree_with_shap_and_go_into_its_plots(axis_tree, rows):
     sampled = shap.Explainer(axis_tree.predict_proba, background)(X[:2])
     exact = explain.shapley_values(axis_tree, X[:2], background)
     np.testing.assert_allclose(sampled.values, exact.values, atol=1e-6)
+
+
+def test_path_attributions_of_linear_leaves_of_classes_add_up():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 3)).astype(np.float32)
+    y = np.array(["a", "b", "c"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0)]
+    model = CrispTreeClassifier(max_depth=1, split="axis", leaf_model="linear", random_state=0).fit(X, y)
+    assert model.tree_.is_linear
+    result = explain.path_attributions(model, X)
+    assert result.predictions == pytest.approx(model.predict_proba(X), abs=1e-12)
+    single = CrispTreeClassifier(max_depth=0, leaf_model="linear", random_state=0).fit(X, X[:, 1] > 0)
+    values = explain.path_attributions(single, X).values[..., 1]
+    assert np.abs(values[:, 1]).mean() > 5 * np.abs(values[:, [0, 2]]).mean()  # column 1 decides
+    assert ((values[:, 1] > 0) == (X[:, 1] > single.tree_.statistics.scaling.mean[1])).mean() > 0.95
+
+
+def test_values_of_booleans_and_large_numbers_are_printed_as_in_the_table():
+    rng = np.random.default_rng(4)
+    X = pd.DataFrame(
+        {"member": rng.random(80) < 0.5, "income": rng.integers(200, 900, 80) * 100, "plan": ["a", "b"] * 40}
+    )
+    model = CrispTreeRegressor(max_depth=2, split="axis", leaf_model="constant", random_state=0)
+    model = model.fit(X, (90_000.0 * X["member"] + X["income"]).rename("price"))
+    printed = str(explain.path_attributions(model, X[:1]))
+    assert f"member = {str(bool(X['member'][0])).lower()}" in printed
+    assert f"income = {X['income'][0]}" in printed
+    assert printed.splitlines()[1].startswith("price: ")
+    assert "e+" not in printed + str(explain.path(model, X[:1]))

@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.inspection import permutation_importance
 
-from crisptree import explain
+from crisptree import CrispTreeClassifier, CrispTreeRegressor, explain
 from crisptree.structure import TreeStructure
 from tests.inspection.models import fitted, written
 
@@ -66,3 +66,38 @@ def test_scikit_learns_permutation_importance_finds_the_feature_that_matters():
     model = model.set_params(max_depth=2, training__epochs=20).fit(X, X[:, 2] > 0)
     found = permutation_importance(model, X, X[:, 2] > 0, n_repeats=3, random_state=0).importances_mean
     assert found.argmax() == explain.feature_importances(model).argmax() == 2
+
+
+def test_importances_of_a_linear_leaf_are_the_influences_of_its_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)) * [1.0, 10.0, 1.0]
+    model = CrispTreeRegressor(max_depth=0, leaf_model="linear", random_state=0).fit(X, 3 * X[:, 0] + 0.1 * X[:, 1])
+    weight = np.abs(model.tree_.linear_weight[0, 0]) * model.tree_.statistics.scaling.spread
+    assert model.feature_importances_ == pytest.approx(weight / weight.sum())
+    assert model.feature_importances_ == pytest.approx([0.75, 0.25, 0.0], abs=0.03)
+
+
+def test_importances_weigh_splits_and_linear_leaves_by_their_gains():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 2))
+    y = 4.0 * (X[:, 0] > 0) + X[:, 1]
+    model = CrispTreeRegressor(max_depth=1, split="axis", leaf_model="linear", shrinkage=0.0, random_state=0).fit(X, y)
+    tree = model.tree_
+    within = np.array([y[X[:, 0] <= 0].var(), y[X[:, 0] > 0].var()]).mean()
+    found = model.feature_importances_
+    # The split explains the variance between the halves, the leaves nearly all that within them.
+    assert tree.structure.n_splits == 1
+    assert found[0] == pytest.approx(1 - within / y.var(), abs=0.05)
+    assert found.sum() == pytest.approx(1)
+
+
+def test_importances_of_linear_leaves_of_classes_are_the_same_in_every_call():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 4))
+    y = (2 * X[:, 1] - X[:, 3] + rng.logistic(size=300) > 0).astype(int)
+    model = CrispTreeClassifier(max_depth=0, leaf_model="linear", random_state=0).fit(X, y)
+    found = model.feature_importances_
+    assert np.argsort(-found)[:2].tolist() == [1, 3]
+    assert found.tolist() == model.feature_importances_.tolist()
+    split = CrispTreeClassifier(max_depth=1, split="axis", leaf_model="linear", random_state=0).fit(X, y)
+    assert split.feature_importances_[3] > 0.1  # which the split on column 1 does not have

@@ -1,5 +1,6 @@
 """Splits and leaves in words."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor, explain, export
 from crisptree.inspection import view_model
-from crisptree.inspection.sentences import describe_path, describe_split, is_readable, make_condition
+from crisptree.inspection.sentences import RangeCondition, describe_path, describe_split, is_readable, make_condition
 from crisptree.structure import TreeStructure
 from tests.inspection.models import written
 
@@ -136,3 +137,33 @@ def test_explanations_end_with_the_sentence_of_the_leaf_where_it_is_short(table)
     long = long.fit(wide, wide.sum(axis=1) > 0)
     assert not is_readable(view_model(long, "this"))
     assert explain.path(long, wide[0]).sentence == ""
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        ({"high": 87999.0}, "x < 88000"),
+        ({"low": 87999.0}, "x ≥ 88000"),
+        ({"high": 34.0}, "x ≤ 34"),
+        ({"low": 34.0}, "x > 34"),
+        ({"high": 99.0}, "x ≤ 99"),
+        ({"low": 87999.0, "high": 90000.0}, "x between 88000 and 90000"),
+    ],
+)
+def test_bounds_of_whole_numbers_are_round_where_they_can_be(bounds, text):
+    assert str(RangeCondition("x", **bounds, is_whole=True)) == text
+
+
+def test_linear_leaves_and_large_means_are_written_in_the_units_of_the_target():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"months": rng.integers(1, 72, 200), "plan": rng.choice(["basic", "pro"], 200)})
+    y = (12_000.0 + 120 * X["months"] + 900 * (X["plan"] == "pro")).rename("price")
+    model = CrispTreeRegressor(max_depth=0, leaf_model="linear", random_state=0).fit(X, y)
+    (line,) = export.text(model).splitlines()
+    assert re.fullmatch(
+        r"leaf 0, 200 rows: 1\d{4} ± \d+; price = 13\d{3} \+ 104 × months ([+−] \d+ × plan=(basic|pro) ?){2}", line
+    )
+    assert export.sentences(model).startswith("always: 13")
+    labels = np.where(X["months"] > 30, "stays", "leaves")
+    model = CrispTreeClassifier(max_depth=0, leaf_model="linear", random_state=0).fit(X, labels)
+    assert re.search(r"; score of (stays|leaves) = ", export.text(model))

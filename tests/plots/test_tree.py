@@ -8,6 +8,8 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
+from crisptree import CrispTreeClassifier, CrispTreeRegressor, export
+from crisptree.inspection import view_model
 from crisptree.plots import plot_tree
 from crisptree.plots.style import ACCENT
 from crisptree.plots.tree import compute_layout, select_collapsed
@@ -238,6 +240,45 @@ def test_a_split_of_a_table_has_its_weights_and_its_threshold_written():
     for name, value in zip(["age", "income", "calls"], weight, strict=True):
         assert any(text.endswith(f"{abs(value):.3g} × {name}") for text in drawn)
     assert f"> {-bias:.4g}".replace("-", "−") in drawn
+
+
+@pytest.fixture(scope="module")
+def customers():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"months": rng.integers(1, 72, 300), "plan": rng.choice(["basic", "plus", "pro"], 300)})
+    return X, (12_000.0 + 120 * X["months"] + 9000 * (X["plan"] == "pro")).rename("price")
+
+
+def test_splits_on_columns_of_a_table_read_as_sentences_do(customers):
+    X, _ = customers
+    labels = np.where((X["plan"] == "pro") | (X["months"] > 40), "stays", "leaves")
+    model = CrispTreeClassifier(max_depth=2, split="axis", leaf_model="constant", random_state=0).fit(X, labels)
+    ax = plot_tree(model)
+    drawn, rules = texts(ax), [line for line in export.text(model).splitlines() if line.endswith("?")]
+    assert any("plan is" in rule for rule in rules)
+    assert any("months >" in rule for rule in rules)
+    for rule in rules:
+        name, condition = rule.partition("rows: ")[2].removesuffix("?").split(" ", 1)
+        assert drawn[drawn.index(name) + 1 :].count(condition) >= 1
+    assert not overlaps(ax)
+
+
+@pytest.mark.parametrize("leaf_model", ["linear", "sparse_linear"])
+def test_linear_leaves_show_their_largest_terms(customers, leaf_model):
+    model = CrispTreeRegressor(max_depth=1, split="axis", leaf_model="linear", random_state=0)
+    if leaf_model == "sparse_linear":
+        model = CrispTreeRegressor.readable(random_state=0)
+    model = model.fit(*customers)
+    ax = plot_tree(model)
+    drawn, view = texts(ax), view_model(model, "this")
+    for leaf in range(model.get_n_leaves()):
+        ((name, parts),) = view.linear_leaf_terms(model.tree_.structure.n_splits + leaf)
+        assert name == "price"
+        assert f"price = {parts[0]}" in drawn
+        assert set(parts[1:]) <= set(drawn)
+    assert "price" not in drawn  # a single output needs no name below its bars
+    assert not any("e+" in text for text in drawn)
+    assert not overlaps(ax)
 
 
 def test_a_missing_matplotlib_names_the_extra():

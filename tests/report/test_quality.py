@@ -1,9 +1,11 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from crisptree import explain, export
+from crisptree import CrispTreeRegressor, explain, export
 from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inspection import view_model
 from crisptree.inspection.linear_splits import rank_columns
@@ -130,3 +132,35 @@ def test_every_split_is_a_rule_that_predict_agrees_with(page):
         )
         clear = np.abs(values - float(threshold.replace("−", "-"))) > 1e-2
         assert np.array_equal(holds[clear], (model.tree_.scores(X, split) > 0)[clear])
+
+
+def test_boxes_of_splits_have_the_terms_of_their_rules(page):
+    model, X, y = fitted(split="oblique", max_depth=2, l1=0.0)
+    data = page(model, X, y, feature_names=list("abcdef"))[1]
+    for (terms, comparison), rule in zip(data["lines"], data["rules"], strict=True):
+        assert len(terms) == 3
+        assert comparison.startswith("+ 3 more ")
+        assert comparison.split()[-2] == rule.split()[-2]  # the sign
+        assert [text.split()[-1] for text, _ in terms] == re.findall(r"× ([a-f])", rule)[:3]
+        sizes = np.abs([effect for _, effect in terms])
+        assert (np.diff(sizes) <= 0).all()
+    axis = page(*fitted(split="axis", max_depth=1), feature_names=list("abcdef"))[1]
+    assert [effect for _, effect in axis["lines"][0][0]] == [0.0]
+    assert page(*fitted(n_features=6, image_shape=(2, 3)))[1]["lines"] is None
+
+
+def test_linear_leaves_show_their_models_and_what_these_look_at(page):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.normal(size=80), "member": rng.random(80) < 0.5, "plan": ["a", "b"] * 40})
+    y = (5 * X["age"] + 3 * X["member"]).rename("price")
+    model = CrispTreeRegressor(max_depth=0, leaf_model="linear", random_state=0).fit(X, y)
+    text, data = page(model, X, y)
+    assert data["models"][0][0].startswith("price = ")
+    assert [name for name, _ in data["importances"]][:2] == ["age", "member"]
+    assert {column["name"]: column["levels"] for column in data["samples"]["columns"]}["member"] == ["false", "true"]
+    assert data["classes"] == ["price"]
+    assert "a single leaf with one linear model" in text
+    assert "predicts the same for every row" not in text.split("<script")[0]
+    assert "constant leaves" in text  # of pruning
+    assert page(model, X, y.to_numpy(), target="amount")[1]["classes"] == ["amount"]
+    assert page(*fitted())[1]["models"] is None

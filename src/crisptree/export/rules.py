@@ -170,8 +170,8 @@ def iterate_rules(
             if isinstance(view.tree, FlatTree):
                 text = f"{describe_split(view, node, terms, decimals)}?"
         else:
-            model = view.describe_linear_leaf(node, terms, decimals)
-            text = f"{view.describe_node(node)}, {model}" if model else view.describe_node(node)
+            models = (f"{name} = {' '.join(parts)}" for name, parts in view.linear_leaf_terms(node, terms, decimals))
+            text = "; ".join([view.describe_node(node), *models])
         yield NodeRule(node, depth, parent, branch, float(shares[node]), title, expanded, text)
         if expanded:
             waiting += [int(structure.right_nodes[node]), int(structure.left_nodes[node])]

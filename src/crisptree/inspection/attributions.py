@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import beta
+from scipy.special import beta, softmax
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inspection.decision_path import compute_contributions
-from crisptree.inspection.display import Names, Printable
+from crisptree.inspection.display import Names, Printable, format_change, format_number, format_short
 from crisptree.inspection.linear_splits import compute_influence, feature_importances, sum_by_column
 from crisptree.inspection.model_view import InputColumn, ModelView, linear_models, require_linear_splits, view_model
 from crisptree.inspection.validation import check_integer
@@ -102,10 +102,10 @@ class Attributions(Printable):
         for position, name in enumerate(outputs):
             values = self.values[0, :, position] if self.values.ndim > 2 else self.values[0]
             start, end = (np.atleast_1d(part[0])[position] for part in (self.base_values, self.predictions))
-            lines.append(f"{name}: {start:.4g} -> {end:.4g}")
+            lines.append(f"{name}: {format_number(start)} -> {format_number(end)}")
             order = np.argsort(-np.abs(values), kind="stable")
             lines += [
-                f"    {values[j]:+.4g} {self.column_names[j]} = {_format(self.data[0, j])}"
+                f"    {format_change(values[j])} {self.column_names[j]} = {_format(self.data[0, j])}"
                 for j in order
                 if values[j] != 0
             ]
@@ -113,7 +113,9 @@ class Attributions(Printable):
 
 
 def _format(value: Any) -> str:
-    return "missing" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "missing" if value is None else format_short(value) if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,14 +162,15 @@ def path_attributions(model: Any, X: Any, *, class_names: Names = None) -> Attri
 
     A split moves the prediction from that of its node to that of the child that the row goes to. With one feature the
     change is its contribution; with several, those that push the row the way it goes, w_j (x_j − mean_j), share it in
-    proportion. A linear leaf adds w_j (x_j − mean_j) of its model; the rest of its change is part of the base value.
+    proportion. A linear leaf adds w_j (x_j − mean_j) of its model; the rest of its change is part of the base value. Of
+    classes these are terms of scores, and those that push a class's probability the way it changes share the change.
     The contributions of a forest are the means over its trees.
 
     Parameters
     ----------
     model : estimator or Pipeline
         A fitted tree or forest with linear splits, or a fitted Pipeline that ends in one. For classification the
-        contributions are those to class probabilities; linear leaves of classes are refused.
+        contributions are those to class probabilities.
     X : array-like
         Rows, as in ``predict``.
     class_names : list of str, default=None
@@ -197,8 +200,6 @@ def _follow_paths(view: ModelView, any_tree: CrispTree, rows: Singles) -> tuple[
 
     tree = require_linear_splits(any_tree, "explain.path_attributions")
     structure, n_outputs = tree.structure, len(view.class_names)
-    if tree.is_linear and not view.is_regression:
-        raise TypeError("explain.path_attributions needs constant leaves for classes; explain.shapley_values does not.")
     nodes = tree.restore_units(node_tables(tree))[:, :n_outputs]
     leaf = route_rows(tree, rows)
     values, base = np.zeros((len(rows), tree.n_features, n_outputs)), np.tile(nodes[0], (len(rows), 1))
@@ -206,21 +207,38 @@ def _follow_paths(view: ModelView, any_tree: CrispTree, rows: Singles) -> tuple[
         own = np.flatnonzero(leaf == number)
         path = structure.nodes_to(int(number))
         for (split, goes_right), child in zip(structure.path(int(number)), path[1:], strict=True):
-            values[own] += _shares(tree, rows[own], split, goes_right)[..., None] * (nodes[child] - nodes[split])
+            amounts, _ = compute_contributions(tree, rows[own], split)
+            shares = _shares(amounts if goes_right else -amounts, compute_influence(tree, split))
+            values[own] += shares[..., None] * (nodes[child] - nodes[split])
         models = linear_models(tree)
         if models is not None:
             weight, bias = models[0][path[-1]], models[1][path[-1]]
             mean = tree.statistics.scaling.mean
-            values[own] += ((rows[own] - mean)[:, None, :] * weight).transpose(0, 2, 1)
-            base[own] += weight @ mean + bias - nodes[path[-1]]
+            terms, start = (rows[own] - mean)[:, None, :] * weight, weight @ mean + bias
+            if not view.is_regression:
+                start = softmax(start)
+                terms = _share_probabilities(tree, terms, start, tree.leaf_values(leaf[own], rows[own]) - start)
+            values[own] += terms.transpose(0, 2, 1)
+            base[own] += start - nodes[path[-1]]
     return values, base
 
 
-def _shares(tree: FlatTree, rows: Singles, split: int, goes_right: bool) -> Doubles:
-    """Compute the shares of the features in a step; each row's add up to 1.  (n, n_features)"""
-    amounts, _ = compute_contributions(tree, rows, split)
-    pushes = np.maximum(amounts if goes_right else -amounts, 0.0)
-    influence = compute_influence(tree, split)
+def _share_probabilities(tree: FlatTree, terms: Doubles, start: Doubles, changes: Doubles) -> Doubles:
+    """Share changes of class probabilities out to features in proportion to the terms of scores that push their way.
+
+    (n, n_classes, n_features), (n_classes,), (n, n_classes) → (n, n_classes, n_features)
+    """
+    pushes = terms - np.einsum("c,ncf->nf", start, terms)[:, None]  # the derivative of log p, times the change of x
+    shared = [
+        _shares(np.sign(change)[:, None] * push, np.ones(tree.n_features)) * change[:, None]
+        for push, change in zip(pushes.transpose(1, 0, 2), changes.T, strict=True)
+    ]
+    return np.stack(shared, axis=1)
+
+
+def _shares(amounts: Doubles, influence: Doubles) -> Doubles:
+    """Compute the shares of features with positive amounts in a step; each row's add up to 1.  (n, n_features)"""
+    pushes = np.maximum(amounts, 0.0)
     for fallback in (influence, np.ones_like(influence)):
         pushes = np.where(pushes.sum(axis=1, keepdims=True) > 0, pushes, fallback)
     return np.asarray(pushes / pushes.sum(axis=1, keepdims=True))
@@ -489,7 +507,7 @@ def _collect(
     if values.shape[2] == 1:
         values, base, errors = values[..., 0], base[..., 0], None if errors is None else errors[..., 0]
     data = np.array([[_value(column, row) for column in view.columns] for row in rows], dtype=object)
-    if all(column.kind != "category" and not column.missing for column in view.columns):
+    if all(column.kind == "number" and not column.missing for column in view.columns):
         data = data.astype(np.float64)
     names = [column.name for column in view.columns]
     return Attributions(values, base, data, names, list(view.class_names), method, errors)
@@ -497,6 +515,8 @@ def _collect(
 
 def _value(column: InputColumn, row: Singles) -> Any:
     value = column.value(row)
+    if column.kind == "boolean" and value is not None:
+        return value > 0.5
     return float(str(value)) if isinstance(value, np.floating) else value
 
 

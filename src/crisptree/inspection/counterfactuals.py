@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crisptree.inspection.counterfactual_search import MAX_PROGRAMS, CounterfactualSearch, FeasibleSet, round_changes
 from crisptree.inspection.decision_path import Push, rank_pushes
-from crisptree.inspection.display import Printable, sanitize_names
+from crisptree.inspection.display import Printable, format_change, format_short, sanitize_names
 from crisptree.inspection.model_view import InputColumn, ModelView, require_linear_splits, view_model
 from crisptree.inspection.validation import check_boolean, check_integer
 
@@ -78,14 +78,17 @@ class Counterfactual(Printable):
 
     @property
     def _title(self) -> str:
-        (label,), near = sanitize_names([self.predicted]), "" if self.proven else "; there may be a nearer one"
+        values = np.atleast_1d(self.predicted)
+        is_number = values.dtype.kind == "f"
+        label = ", ".join(map(format_short, values) if is_number else sanitize_names([self.predicted]))
+        near = "" if self.proven else "; there may be a nearer one"
         return f"{label} (leaf {self.leaf}) at a distance of {self.distance:.4g}{near}"
 
 
 def _format_change(before: Any, after: Any) -> tuple[str, str]:
     """Format the value of a column before and after."""
     if isinstance(before, float) and isinstance(after, float):
-        return f"{before:.5g}", f"{after:.5g} ({after - before:+.3g})"
+        return format_short(before), f"{format_short(after)} ({format_change(after - before, 3)})"
     shown = sanitize_names("unknown" if value is None else value for value in (before, after))
     return shown[0], shown[1]
 

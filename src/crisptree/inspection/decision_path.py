@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inspection.display import Printable, format_moments
+from crisptree.inspection.display import Printable, format_change, format_moments, format_number
 from crisptree.inspection.linear_splits import rank_features
 from crisptree.inspection.model_view import ModelView, view_model
 from crisptree.inspection.sentences import describe_leaf, is_readable
@@ -154,9 +154,10 @@ class Path(Printable):
         lines = []
         for step in self.steps:
             turn = "right" if step.goes_right else "left"
-            lines.append(f"split {step.split}: {turn}, score {step.score:.4g} ({abs(step.margin):.2f} spreads away)")
+            score = format_number(step.score)
+            lines.append(f"split {step.split}: {turn}, score {score} ({abs(step.margin):.2f} spreads away)")
             for side, sign in (("right", 1), ("left", -1)):
-                named = [f"{p.text} ({p.amount:+.3g})" for p in step.pushes if p.amount * sign > 0]
+                named = [f"{p.text} ({format_change(p.amount, 3)})" for p in step.pushes if p.amount * sign > 0]
                 if named:
                     lines.append(f"    pushed {side} by {', '.join(named)}")
             lines.append(f"    {name}: {self._format(step.before)} -> {self._format(step.after)}")
@@ -236,7 +237,7 @@ def margin_scales(tree: CrispTree) -> Doubles:
 
 
 def _format_values(values: Any) -> str:
-    return ", ".join(f"{value:.4g}" for value in np.atleast_1d(values))
+    return ", ".join(map(format_number, np.atleast_1d(values)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,6 +64,17 @@ def format_number(value: float, digits: int = 4) -> str:
     return text.replace("-", "−")
 
 
+def format_change(value: float, digits: int = 4) -> str:
+    """Format a difference with its sign, one of 0 without.
+
+    Examples
+    --------
+    >>> format_change(3786.2), format_change(-0.25), format_change(0.0)
+    ('+3786', '−0.25', '0')
+    """
+    return f"{'+' if value > 0 else ''}{format_number(value, digits)}"
+
+
 def format_short(value: float, digits: int = 4) -> str:
     """Format a number of training in single precision: all digits of a round one, so many of another.
 
@@ -103,7 +114,7 @@ def format_moments(means: Iterable[float], spreads: Iterable[float], names: Sequ
     >>> format_moments([2.5, 1.0], [0.25, 0.125], ["a", "b"])
     'a 2.5 ± 0.25, b 1 ± 0.12'
     """
-    texts = [f"{mean:.4g} ± {format_number(spread, 2)}" for mean, spread in zip(means, spreads, strict=True)]
+    texts = [f"{format_number(mean)} ± {format_number(spread, 2)}" for mean, spread in zip(means, spreads, strict=True)]
     if len(names) > 1:
         texts = [f"{name} {text}" for name, text in zip(names, texts, strict=True)]
     return ", ".join(texts)

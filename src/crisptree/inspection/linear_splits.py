@@ -13,12 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inspection.display import format_short, format_terms
 from crisptree.inspection.model_view import ModelView, require_linear_splits, view_model
 
 Doubles = npt.NDArray[np.float64]
+
+
+N_DRAWS = 1024
+"""Draws from a normal distribution for a mean; they are the same in every call."""
 
 
 def compute_effects(tree: FlatTree, split: Any = slice(None)) -> Doubles:
@@ -68,8 +73,7 @@ class SplitRule(NamedTuple):
         >>> SplitRule(((0.5, 0), (-2.0, 1)), 3, ">", 7.0).format(["age", "income"])
         '0.5 × age − 2 × income + 3 more > 7'
         """
-        left = f"{self.left_out} terms" if self.left_out else "0"
-        return f"{left} {self._comparison(digits)}" if not self.terms else " ".join(self.format_lines(names, digits))
+        return " ".join(self.format_lines(names, digits))
 
     def format_lines(self, names: list[str], digits: int = 4) -> list[str]:
         """Format one line for each listed term, and one for the comparison with the threshold."""
@@ -77,10 +81,9 @@ class SplitRule(NamedTuple):
         if len(terms) == 1 and not self.left_out and self.terms[0][0] == 1:  # a single feature has no weight
             terms = [names[self.terms[0][1]]]
         more = f"+ {self.left_out} more " if self.left_out else ""
-        return [*terms, more + self._comparison(max(digits, 4))]
-
-    def _comparison(self, digits: int) -> str:
-        return f"{self.sign} {format_short(self.threshold, digits)}"
+        if not terms:
+            more = f"{self.left_out} terms " if self.left_out else "0 "
+        return [*terms, f"{more}{self.sign} {format_short(self.threshold, max(digits, 4))}"]
 
     def negate(self) -> SplitRule:
         """Return the same rule with all weights negated."""
@@ -109,7 +112,9 @@ def feature_importances(model: Any) -> Doubles:
     """Compute impurity-based feature importances: non-negative, sum 1.  (n_features_in_,)
 
     The information gain of a split, weighted by its share of the training rows, is distributed over the features by
-    influence, |w_j| · spread_j: how far a feature moves the score when it moves by its own spread. Correlated features
+    influence, |w_j| · spread_j: how far a feature moves the score when it moves by its own spread. So is the gain of a
+    linear leaf over a constant one. For regression that is the decrease of its variance; for classification the
+    decrease of the entropy if features varied in the leaf as in all of training. Correlated features
     share what either could contribute alone; ``sklearn.inspection.permutation_importance(model, X, y)`` measures what
     the score loses without a feature.
 
@@ -141,9 +146,37 @@ def feature_importances(model: Any) -> Doubles:
     shares = compute_influence(tree)
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     passing = tree.target.weight(tree.statistics.node_counts[: tree.structure.n_splits])
-    importances = (passing * tree.statistics.gain) @ shares
+    importances = (passing * tree.statistics.gain) @ shares + _leaf_importances(tree)
     total = importances.sum()
     return importances / total if total > 0 else importances
+
+
+def _leaf_importances(tree: FlatTree) -> Doubles:
+    """Distribute the gains of linear leaves over the features.  (n_features,)"""
+    importances = np.zeros(tree.n_features)
+    if tree.linear_weight is None:
+        return importances
+    counts = tree.statistics.node_counts
+    weights = tree.target.weight(counts)
+    for node in range(tree.structure.n_splits, tree.structure.n_nodes):
+        effects = tree.linear_weight[node] * tree.statistics.scaling.spread
+        if tree.linear_variance is not None:
+            gain = float(tree.target.impurity(counts[node]) - weights[node] * tree.linear_variance[node].mean())
+        else:
+            effects = effects - effects.mean(axis=0)  # the softmax ignores what all classes share
+            gain = float(weights[node]) * _expected_gain(tree, node, effects)
+        size = np.abs(effects).sum(axis=0)
+        importances += max(gain, 0.0) * size / max(float(size.sum()), np.finfo(float).tiny)
+    return importances
+
+
+def _expected_gain(tree: FlatTree, node: int, effects: Doubles) -> float:
+    """Compute the information gain of p = softmax(log frequencies + effects · z) over its mean, for normal z."""
+    corner = np.linalg.qr(effects.T, mode="r")  # effects · z has the distribution of cornerᵀ · z, of few dimensions
+    normal = np.random.default_rng(0).standard_normal((N_DRAWS, len(corner)))
+    frequencies = tree.leaves[node - tree.structure.n_splits]
+    probabilities = softmax(np.log(np.maximum(frequencies, np.finfo(float).tiny)) + normal @ corner, axis=1)
+    return float(tree.target.impurity(probabilities.mean(axis=0)) - tree.target.impurity(probabilities).mean())
 
 
 def rank_columns(view: ModelView, top: int) -> list[tuple[str, float]]:

@@ -13,7 +13,15 @@ import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.node_arrays import node_tables
-from crisptree.inspection.display import Names, check_names, format_moments, format_number, format_terms, sanitize_names
+from crisptree.inspection.display import (
+    Names,
+    check_names,
+    format_moments,
+    format_number,
+    format_short,
+    format_terms,
+    sanitize_names,
+)
 from crisptree.inspection.validation import validate_row, validate_rows
 from crisptree.targets.base import class_numbers, detach
 
@@ -171,7 +179,7 @@ class ModelView:
         """Describe the value of a feature: "age = 41", or "plan is basic" where the features are those of a table."""
         preprocessing = self._display_preprocessing
         if preprocessing is None or list(preprocessing.feature_names) != self.feature_names:
-            return f"{self.feature_names[feature]} = {value:.4g}"
+            return f"{self.feature_names[feature]} = {format_short(value)}"
         return str(preprocessing.describe(feature, value))
 
     @cached_property
@@ -281,7 +289,7 @@ class ModelView:
     def describe_node(self, node: int) -> str:
         """Describe the prediction of a node: its most frequent class and its share, or means and standard deviations.
 
-        For a linear leaf these describe its training rows; ``describe_linear_leaf`` describes its model.
+        For a linear leaf these describe its training rows; ``linear_leaf_terms`` describes its model.
         """
         if self.is_regression:
             names, means, spreads = zip(*self.node_moments(node), strict=True)
@@ -289,15 +297,15 @@ class ModelView:
         name, share = self.rank_classes(node)[0]
         return f"{name} ({share:.1%})"
 
-    def describe_linear_leaf(self, node: int, terms: int | None = 3, decimals: int = 3) -> str:
-        """Describe the model of a linear leaf by its largest terms in raw units; for classes that of the most frequent.
+    def linear_leaf_terms(self, node: int, terms: int | None = 3, decimals: int = 3) -> list[tuple[str, list[str]]]:
+        """Format the model of a linear leaf: the name of every output, its constant and its largest terms in raw units.
 
-        Empty where leaves are constant.
+        Of classes it is the score of the most frequent one. Empty where leaves are constant.
         """
         models = linear_models(self.tree) if isinstance(self.tree, FlatTree) else None
         if models is None:
-            return ""
-        texts = []
+            return []
+        formatted = []
         outputs = range(len(self.class_names)) if self.is_regression else [int(self.node_values[node].argmax())]
         for output in outputs:
             weight, bias = models[0][node, output], models[1][node, output]
@@ -308,10 +316,9 @@ class ModelView:
             parts = format_terms([(weight[j], self.feature_names[j]) for j in shown], decimals, signed=True)
             if len(order) > len(shown):
                 parts.append(f"+ {len(order) - len(shown)} more")
-            name = "" if len(self.class_names) == 1 else f"{self.class_names[output]} "
-            left = "" if self.is_regression else "score "
-            texts.append(f"{name}{left}= {format_number(bias, decimals)} {' '.join(parts)}".strip())
-        return "; ".join(texts)
+            name = self.class_names[output] if self.is_regression else f"score of {self.class_names[output]}"
+            formatted.append((name, [format_number(bias, decimals), *parts]))
+        return formatted
 
     def predict_leaf(self, leaf: int, row: Singles | None = None) -> Any:
         """Return the class label or mean that a leaf predicts; linear leaves need ``row``, (1, n_features)."""
@@ -415,7 +422,8 @@ def view_model(
     trees = (tree,) if forest is None else tuple(forest.trees)
     if tree.target.is_regression:
         n_outputs = tree.n_values // 2
-        default = ["y"] if n_outputs == 1 else [f"y{k}" for k in range(n_outputs)]
+        name = getattr(estimator, "target_name_", None) or "y"
+        default = [name] if n_outputs == 1 else [f"y{k}" for k in range(n_outputs)]
         classes = check_names(default if class_names is None else class_names, n_outputs, "class_names", "outputs")
     else:
         labels = estimator.classes_ if class_names is None else class_names

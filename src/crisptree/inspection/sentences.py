@@ -15,14 +15,23 @@ import numpy as np
 
 from crisptree.inference import FlatTree
 from crisptree.inspection.display import format_number, format_short, sanitize_names
-from crisptree.inspection.linear_splits import make_split_rule
+from crisptree.inspection.linear_splits import compute_effects, make_split_rule
 from crisptree.inspection.model_view import InputColumn, ModelView, require_linear_splits
 
 FALSE, TRUE, KNOWN, MISSING = "false", "true", "known", "missing"
 
 
+class Condition:
+    """What a row must satisfy; ``lines`` end with the comparison, and ``str`` joins them."""
+
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " ".join(self.lines)
+
+
 @dataclass(frozen=True)
-class RangeCondition:
+class RangeCondition(Condition):
     """low < x ≤ high; ``has_low`` and not ``has_high`` turn the bounds around.
 
     Examples
@@ -31,6 +40,8 @@ class RangeCondition:
     age > 5.5
     >>> print(RangeCondition("age", low=5.0, is_whole=True).merge(RangeCondition("age", high=12.0, is_whole=True)))
     age between 6 and 12
+    >>> print(RangeCondition("income", high=87999.0, is_whole=True))
+    income < 88000
     """
 
     name: str
@@ -47,23 +58,34 @@ class RangeCondition:
         high, has_high = min((self.high, self.has_high), (other.high, other.has_high))
         return replace(self, low=low, has_low=not has_low, high=high, has_high=has_high)
 
-    def __str__(self) -> str:
+    @property
+    def lines(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The name, and what must hold."""
         low, high = (self._format(bound) for bound in (self.low, self.high))
         if math.isinf(self.low):
-            return f"{self.name} {'≤' if self.has_high else '<'} {high}"
+            if self.is_whole and _is_rounder(self.high + 1, self.high):
+                return self.name, f"< {self._format(self.high + 1)}"
+            return self.name, f"{'≤' if self.has_high else '<'} {high}"
         if math.isinf(self.high):
-            return f"{self.name} {'≥' if self.has_low else '>'} {low}"
-        if not self.is_whole:
-            return f"{self.name} between {low} and {high}"
-        low = self._format(self.low + 1)
-        return f"{self.name} = {high}" if low == high else f"{self.name} between {low} and {high}"
+            if self.is_whole and _is_rounder(self.low + 1, self.low):
+                return self.name, f"≥ {self._format(self.low + 1)}"
+            return self.name, f"{'≥' if self.has_low else '>'} {low}"
+        if self.is_whole:
+            low = self._format(self.low + 1)
+        return self.name, f"= {high}" if self.is_whole and low == high else f"between {low} and {high}"
 
     def _format(self, bound: float) -> str:
         return f"{bound:.0f}".replace("-", "−") if self.is_whole else format_short(bound, self.decimals)
 
 
+def _is_rounder(whole: float, other: float) -> bool:
+    """Return True if a whole number has at least two significant digits fewer than another."""
+    digits, other_digits = (len(f"{abs(value):.0f}".rstrip("0")) for value in (whole, other))
+    return digits + 2 <= other_digits
+
+
 @dataclass(frozen=True)
-class LevelCondition:
+class LevelCondition(Condition):
     """One of some levels of a column.
 
     Examples
@@ -84,36 +106,53 @@ class LevelCondition:
         """Return the levels that satisfy both."""
         return replace(self, allowed=tuple(level for level in self.allowed if level in other.allowed))
 
-    def __str__(self) -> str:
+    @property
+    def lines(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The name, and what must hold."""
         if len(self.allowed) == 1:
-            return f"{self.name} {self.relation} {self.allowed[0]}"
+            return self.name, f"{self.relation} {self.allowed[0]}"
         refused = [level for level in self.levels if level not in self.allowed]
         if len(refused) == 1:
-            return f"{self.name} {self.relation} not {refused[0]}"
-        return f"{self.name} in {{{', '.join(self.allowed)}}}"
+            return self.name, f"{self.relation} not {refused[0]}"
+        return self.name, f"in {{{', '.join(self.allowed)}}}"
 
 
 @dataclass(frozen=True)
-class SumCondition:
+class SumCondition(Condition):
     """The comparison of a weighted sum of several columns with a threshold."""
 
     split: int
-    text: str
+    lines: tuple[str, ...]  # one for each term, and the comparison
+    features: tuple[int, ...]  # of the terms
 
     def merge(self, other: Self) -> Self:
         """Return the condition; a path visits a split once."""
         return self
 
-    def __str__(self) -> str:
-        return self.text
-
-
-Condition = RangeCondition | LevelCondition | SumCondition
-
 
 def describe_split(view: ModelView, split: int, terms: int | None = 3, decimals: int = 3) -> str:
     """Describe the rows that a linear split sends right."""
     return str(make_condition(view, split, goes_right=True, terms=terms, decimals=decimals))
+
+
+def split_lines(
+    view: ModelView, split: int, terms: int | None = 3, decimals: int = 3
+) -> tuple[list[tuple[str, float]], str]:
+    """Return the terms of a linear split with their effects, and the comparison by which rows go right.
+
+    The only term of a condition on one column is its name, with the effect 0.
+    """
+    tree, condition = (
+        require_linear_splits(view.tree, "a rule"),
+        make_condition(view, split, goes_right=True, terms=terms, decimals=decimals),
+    )
+    *texts, comparison = condition.lines
+    effects = [0.0] * len(texts)
+    if isinstance(condition, SumCondition):
+        effects = compute_effects(tree, split)[list(condition.features)].tolist()
+        if not tree.weight[split].any():
+            comparison = "no weights: all rows go one way"
+    return list(zip(texts, effects, strict=True)), comparison
 
 
 def make_condition(
@@ -133,7 +172,8 @@ def make_condition(
     rule = make_split_rule(tree, split, terms)
     if rule.terms and rule.terms[0][0] < 0:
         rule = rule.negate()
-    return SumCondition(split, (rule if goes_right else rule.complement()).format(view.feature_names, decimals))
+    lines = (rule if goes_right else rule.complement()).format_lines(view.feature_names, decimals)
+    return SumCondition(split, tuple(lines), tuple(feature for _, feature in rule.terms))
 
 
 def _readable_columns(view: ModelView) -> tuple[InputColumn, ...]:
@@ -200,7 +240,7 @@ def describe_path(view: ModelView, leaf: int, terms: int | None = 3, decimals: i
     merged: dict[Any, Any] = {}
     for split, goes_right in view.tree.structure.path(leaf):
         condition = make_condition(view, split, goes_right=goes_right, terms=terms, decimals=decimals)
-        key = condition.split if isinstance(condition, SumCondition) else (type(condition), condition.name)
+        key = condition.split if isinstance(condition, SumCondition) else (type(condition), condition.lines[0])
         merged[key] = merged[key].merge(condition) if key in merged else condition
     return " and ".join(map(str, merged.values()))
 
@@ -209,14 +249,17 @@ def describe_leaf(view: ModelView, leaf: int, terms: int | None = 3, decimals: i
     """Describe a leaf in one sentence: the rows that reach it, its prediction and the number of training rows."""
     node = view.tree.structure.n_splits + leaf
     conditions, rows = describe_path(view, leaf, terms, decimals), view.count_rows(node)
-    model = view.describe_linear_leaf(node, terms, decimals)
-    if view.is_regression:
-        predicted = (
-            f"{model.removeprefix('= ')} {_describe_residuals(view, node)}" if model else view.describe_node(node)
-        )
+    models = view.linear_leaf_terms(node, terms, decimals)
+    if view.is_regression and models:
+        sums = [" ".join(parts) for _, parts in models]
+        if len(sums) > 1:
+            sums = [f"{name} = {text}" for (name, _), text in zip(models, sums, strict=True)]
+        predicted = f"{'; '.join(sums)} {_describe_residuals(view, node)}"
+    elif view.is_regression:
+        predicted = view.describe_node(node)
     else:
         label, share = view.rank_classes(node)[0]
-        predicted = f"{label} with {share:.0%}" + (f", {model}" if model else "")
+        predicted = "; ".join([f"{label} with {share:.0%}", *(f"{name} = {' '.join(parts)}" for name, parts in models)])
     return f"{f'if {conditions}' if conditions else 'always'}: {predicted} ({rows})"
 
 

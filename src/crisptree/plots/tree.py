@@ -17,7 +17,8 @@ from matplotlib.patches import Circle, Rectangle
 from crisptree.inference import FlatTree
 from crisptree.inspection import ModelView, Names, view_model
 from crisptree.inspection.display import format_number
-from crisptree.inspection.linear_splits import compute_effects, make_split_rule, rank_features
+from crisptree.inspection.linear_splits import compute_effects, rank_features
+from crisptree.inspection.sentences import split_lines
 from crisptree.inspection.validation import check_boolean, check_optional_integer
 from crisptree.plots.style import (
     ACCENT,
@@ -273,7 +274,8 @@ def plot_tree(
     row = None if sample is None else view.prepare_row(sample, "sample")
     path = set() if row is None else set(structure.nodes_to(int(view.apply(row)[0])))
     names = {node: leaf_letters(number) for number, node in enumerate(layout.ends)} if letters else {}
-    ticks = has_room_for_class_names(view.class_names, float(layout.width[layout.ends[0]]), inch)
+    has_one = len(view.class_names) == 1  # and its mean stands below the bar
+    ticks = not has_one and has_room_for_class_names(view.class_names, float(layout.width[layout.ends[0]]), inch)
     sizes = [[size for _, size, _ in end_lines(view, node, names.get(node))] for node in layout.ends]
     text = max(line_height(sum(lines), inch) for lines in sizes) + (1.25 if ticks else 0.25) * line_height(TINY, inch)
     left, right, lower, upper = _limits(layout, inch, text, row is not None)
@@ -383,7 +385,7 @@ def _legend_entries(view: ModelView, with_sample: bool, ticks: bool) -> list[Leg
         notes.append(LegendEntry("path of the sample", color=ACCENT))
     if view.is_regression:
         notes.append(LegendEntry("height: the mean, from the lowest to the highest", color=class_colors(1)[0]))
-    if not ticks:
+    if not ticks and len(view.class_names) > 1:
         colors = class_colors(len(view.class_names))
         notes += [LegendEntry(name, color=color) for name, color in zip(view.class_names, colors, strict=True)]
     return notes
@@ -416,15 +418,16 @@ def _draw_legend(canvas: PlotCanvas, notes: list[tuple[float, int, LegendEntry]]
 
 def draw_split(canvas: PlotCanvas, view: ModelView, outline: Outline, split: int) -> None:
     """Draw the rule of a split into its outline."""
-    tree, names = view.tree, view.feature_names
-    if not isinstance(tree, FlatTree):
+    if not isinstance(view.tree, FlatTree):
         draw_lines(canvas, outline, [view.split_name, f"split {split}"])
     elif view.image_shape is not None:
         draw_image(canvas, outline, weight_image(view, split))
-    elif np.count_nonzero(tree.weight[split]) == 1:  # a threshold in the unit of the feature
-        draw_lines(canvas, outline, make_split_rule(tree, split).format_lines(names))
     else:
-        _draw_terms(canvas, outline, tree, split, names)
+        terms, comparison = split_lines(view, split, MAX_TERMS)
+        if any(effect for _, effect in terms):
+            _draw_terms(canvas, outline, terms, comparison)
+        else:
+            draw_lines(canvas, outline, [*(text for text, _ in terms), comparison])
 
 
 def draw_image(
@@ -453,34 +456,31 @@ def draw_lines(canvas: PlotCanvas, outline: Outline, lines: list[str], **frame: 
         canvas.write((left + right) / 2, y, text, size, max_width=0.94 * (right - left))
 
 
-def _draw_terms(canvas: PlotCanvas, outline: Outline, tree: FlatTree, split: int, names: list[str]) -> None:
-    """Draw a rule in raw units: its largest terms on bars of their effects, and the threshold below."""
+def _draw_terms(canvas: PlotCanvas, outline: Outline, terms: list[tuple[str, float]], comparison: str) -> None:
+    """Draw a rule in raw units: its largest terms on bars of their effects, and the comparison below."""
     left, right, lower, upper = outline
     canvas.draw_frame(outline)
-    effect, rule = compute_effects(tree, split), make_split_rule(tree, split, MAX_TERMS)
     step = (upper - lower) / (MAX_TERMS + 1.2)
-    top = upper - 0.1 * step - (MAX_TERMS - len(rule.terms)) * step / 2
-    limit = max((abs(effect[feature]) for _, feature in rule.terms), default=1.0)
+    top = upper - 0.1 * step - (MAX_TERMS - len(terms)) * step / 2
+    limit = max(abs(effect) for _, effect in terms)
     x, size, wide = (left + right) / 2, min(0.6 * step * canvas.inch * 72, LARGEST), 0.94 * (right - left)
-    *terms, comparison = rule.format_lines(names, 3)
-    for row, (term, (_, feature)) in enumerate(zip(terms, rule.terms, strict=True)):
+    for row, (term, effect) in enumerate(terms):
         y = top - (row + 0.5) * step
-        canvas.draw_push(x, y, wide / 2 * effect[feature] / limit, 0.8 * step)
+        canvas.draw_push(x, y, wide / 2 * effect / limit, 0.8 * step)
         canvas.write(x, y, term, size, max_width=wide)
-    if not rule.terms and not rule.left_out:
-        comparison = "no weights: all rows go one way"
-    canvas.write(x, top - (len(rule.terms) + 0.5) * step, comparison, size, fontweight="bold", max_width=wide)
-    ends = [top - step * len(rule.terms), top]
+    canvas.write(x, top - (len(terms) + 0.5) * step, comparison, size, fontweight="bold", max_width=wide)
+    ends = [top - step * len(terms), top]
     canvas.ax.plot([x, x], ends, color=FAINT, linewidth=0.5 * canvas.factor, zorder=2.5)
 
 
 def end_lines(view: ModelView, node: int, letter: str | None = None) -> list[EndLine]:
     """Return the text lines below an end: its class and the next ones, or its means; then the training samples."""
     lines: list[EndLine] = []
+    is_leaf = node >= view.tree.structure.n_splits
     if view.is_regression:
         moments = view.node_moments(node)
         for name, mean, spread in moments[: MAX_NAMED + 1]:
-            value = f"{mean:.4g}" if len(moments) == 1 else f"{name}: {mean:.4g}"
+            value = format_number(mean) if len(moments) == 1 else f"{name}: {format_number(mean)}"
             lines += [(value, LARGE, {"fontweight": "bold"}), (f"± {format_number(spread, 2)}", SMALL, {})]
     else:
         (name, share), *others = view.rank_classes(node)
@@ -490,9 +490,11 @@ def end_lines(view: ModelView, node: int, letter: str | None = None) -> list[End
                 lines.append((other, TINY, {"color": MUTED, "tail": f": {format_percent(part)}"}))
     if letter is not None:
         lines[0] = (f"{letter}: {lines[0][0]}", *lines[0][1:])
-    linear = ", linear" if view.tree.is_linear else ""
-    lines.append((f"n = {view.node_weights[node]:,.6g}{linear}", TINY, {"color": MUTED}))
-    if node < view.tree.structure.n_splits:  # a subtree that is not drawn
+    if is_leaf:
+        for name, parts in view.linear_leaf_terms(node, MAX_TERMS)[:1]:
+            lines += [(text, TINY, {}) for text in (f"{name} = {parts[0]}", *parts[1:])]
+    lines.append((f"n = {view.node_weights[node]:,.6g}", TINY, {"color": MUTED}))
+    if not is_leaf:  # a subtree that is not drawn
         lines.append((f"… {np.ptp(view.tree.structure.leaf_spans[node])} leaves", TINY, {"color": MUTED}))
     return lines
 

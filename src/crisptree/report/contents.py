@@ -17,9 +17,9 @@ from crisptree.inference.flat_tree import visit_splits
 from crisptree.inference.node_arrays import node_tables
 from crisptree.inspection import ModelView
 from crisptree.inspection.display import format_number
-from crisptree.inspection.linear_splits import compute_effects, feature_importances, make_split_rule, rank_columns
+from crisptree.inspection.linear_splits import compute_effects, feature_importances, rank_columns
 from crisptree.inspection.model_view import is_trained_softly
-from crisptree.inspection.sentences import describe_leaf, describe_split, is_readable
+from crisptree.inspection.sentences import describe_leaf, describe_split, is_readable, split_lines
 from crisptree.report.encoding import csp_hash, downsample, find_step, pack, read_resource, signed_bytes, to_json
 from crisptree.report.samples import ReportRows, collect_error_attribution, collect_samples
 
@@ -123,8 +123,7 @@ def collect(view: ModelView, rows: ReportRows | None, max_samples: int, target: 
         "samples": None if rows is None else collect_samples(view, rows, max_samples),
         "error_attribution": collect_error_attribution(view, rows) if rows and classified else None,
         "target": target,
-        "rules": _rules(view),
-        "sentences": _sentences(view),
+        **_texts(view),
         **collect_quality(view, rows),
         "residuals": collect_residuals(view, rows) if rows and labelled and view.is_regression else None,
     }
@@ -220,9 +219,6 @@ def _weights(view: ModelView) -> dict[str, Any] | None:
             "features": pack(order, "int32"),
             "values": pack(np.take_along_axis(effect, order, axis=1), "float32"),
             "raw": pack(np.take_along_axis(tree.weight, order, axis=1), "float32"),
-            "thresholds": pack(
-                np.array([make_split_rule(tree, split, 1).threshold for split in range(len(effect))]), "float32"
-            ),
             "nonzero": pack(np.count_nonzero(tree.weight, axis=1), "int32"),
             "used": pack(tree.weight != 0, "uint8") if searchable else None,
         }
@@ -232,18 +228,23 @@ def _weights(view: ModelView) -> dict[str, Any] | None:
     return {"images": pack(images, "int8"), "scale": pack(scale, "float32"), "step": step}
 
 
-def _rules(view: ModelView) -> list[str] | None:
-    """Format the rule of every split in raw units; None for images and modules."""
-    tree = view.tree
-    if not isinstance(tree, FlatTree) or view.image_shape is not None:
-        return None
-    splits = range(tree.structure.n_splits)
-    return [describe_split(view, split, MAX_TERMS, 4) for split in splits]
+def _texts(view: ModelView) -> dict[str, Any]:
+    """Collect the texts of nodes in raw units; each is None where the tree has none.
 
-
-def _sentences(view: ModelView) -> list[str] | None:
-    """Describe every leaf in one sentence; None where these would be long."""
-    return [describe_leaf(view, leaf) for leaf in range(view.tree.structure.n_leaves)] if is_readable(view) else None
+    ``lines`` are the terms of every split with their effects and the comparison, for its box, ``rules`` the same with
+    more terms; ``sentences`` describe leaves where that is short, ``models`` linear leaves.
+    """
+    tree, splits, leaves = view.tree, range(view.tree.structure.n_splits), range(view.tree.structure.n_leaves)
+    has_rules = isinstance(tree, FlatTree) and view.image_shape is None
+    models = [view.linear_leaf_terms(tree.structure.n_splits + leaf, MAX_TERMS) for leaf in leaves]
+    return {
+        "lines": [split_lines(view, split) for split in splits] if has_rules else None,
+        "rules": [describe_split(view, split, MAX_TERMS, 4) for split in splits] if has_rules else None,
+        "sentences": [describe_leaf(view, leaf) for leaf in leaves] if is_readable(view) else None,
+        "models": [[f"{name} = {' '.join(parts)}" for name, parts in model] for model in models]
+        if tree.is_linear
+        else None,
+    }
 
 
 def _histograms(view: ModelView, rows: ReportRows) -> dict[str, Any]:
@@ -520,7 +521,11 @@ def make_notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[st
         "counts and paths are shown all the same."
     )
     unknown = "The rows have no true classes, so their accuracy is unknown. Colors show predicted classes."
-    single_leaf = "This tree is a single leaf: it predicts the same for every row."
+    single_leaf = (
+        "This tree is a single leaf with one linear model: it has no splits."
+        if values["models"]
+        else "This tree is a single leaf: it predicts the same for every row."
+    )
     sections = {
         "summary": [
             (
@@ -550,9 +555,14 @@ def make_notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[st
                 values["importances"] is None and values["pixel_importances"] is None,
                 "Not shown: modules have no weights.",
             ),
-            (values["importances"] == [], "No split has an information gain."),
+            (values["importances"] == [], "No split and no leaf has an information gain."),
         ],
-        "pruning": [(values["pruning"] is None, "Not shown: no split has counts of training rows.")],
+        "pruning": [
+            (
+                values["pruning"] is None,
+                "Not shown: the path of pruning needs splits with counts of training rows, and constant leaves.",
+            )
+        ],
         "error_attribution": [
             (attribution is None, "Not shown: errors are known only for rows with true classes."),
             (attribution == [], "None of the rows is misclassified, or leaves are linear and have no single class."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,8 @@ def write(
     stored = getattr(view.preprocessing, "target", None) or getattr(view.estimator, "target_name_", None)
     name = target or getattr(y, "name", None) or stored
     target = None if name is None else sanitize_names([name])[0]
+    if target is not None and class_names is None and view.n_targets == 1:
+        view = replace(view, class_names=[target])
     heading = title or ("Decision tree" if target is None else f"Decision tree for {target}")
     page = _render(environment, heading, build_context(view, ReportRows.of(view, X, y, ids), max_samples, target))
     with atomic_write(file) as temporary:

@@ -16,8 +16,9 @@ from crisptree.inspection.counterfactuals import SearchLimitError, search_counte
 from crisptree.inspection.decision_path import compute_contributions, margin_scales
 from crisptree.inspection.diagnostics import attribute_leaf_errors
 from crisptree.inspection.display import sanitize_names
-from crisptree.inspection.linear_splits import compute_influence, sum_by_column
-from crisptree.inspection.model_view import linear_models
+from crisptree.inspection.linear_splits import feature_importances, sum_by_column
+from crisptree.inspection.model_view import InputColumn, linear_models
+from crisptree.inspection.sentences import FALSE, TRUE
 from crisptree.report.encoding import downsample, find_step, gray_bytes, pack, signed_bytes
 
 MAX_SAMPLE_VALUES = 3_000_000
@@ -145,7 +146,7 @@ def _rank_in_group(group: Integers) -> Integers:
 
 
 def _appearance(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
-    """Collect the images of the samples, or the values of their most influential columns."""
+    """Collect the images of the samples, or the values of their most important columns."""
     if view.image_shape is None:
         return _table(view, X)
     step = find_step(len(X), view.image_shape, MAX_SAMPLE_VALUES)
@@ -162,9 +163,8 @@ def _table(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     """Collect columns and values: a number, or the index of a level; NaN where it is missing, −1 for unknown levels."""
     columns, tree = view.columns, view.tree
     shown = np.arange(min(MAX_COLUMNS, len(columns)))
-    if isinstance(tree, FlatTree):  # the most influential first
-        total = sum_by_column(view, view.node_weights[: tree.structure.n_splits] @ compute_influence(tree))
-        shown = np.argsort(-total, kind="stable")[:MAX_COLUMNS]
+    if isinstance(tree, FlatTree):  # the most important first
+        shown = np.argsort(-sum_by_column(view, feature_importances(tree)), kind="stable")[:MAX_COLUMNS]
     values = np.empty((len(X), len(shown)))
     for position, column in enumerate(columns[number] for number in shown):
         own = X[:, column.features]
@@ -173,11 +173,13 @@ def _table(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
             values[:, position] = np.where(own.max(axis=1) > 0, own.argmax(axis=1), -1)
         if column.missing_feature is not None:
             values[X[:, column.missing_feature] > 0, position] = np.nan
-    named = [
-        {"name": columns[j].name, "levels": sanitize_names(columns[j].categories) or None, "column": int(j)}
-        for j in shown
-    ]
+    named = [{"name": columns[j].name, "levels": _levels(columns[j]), "column": int(j)} for j in shown]
     return {"columns": named, "more_columns": len(columns) - len(shown), "values": pack(values, "float32")}
+
+
+def _levels(column: InputColumn) -> list[str] | None:
+    """Return the texts of the values of a column; None for numbers."""
+    return [FALSE, TRUE] if column.kind == "boolean" else sanitize_names(column.categories) or None
 
 
 def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:

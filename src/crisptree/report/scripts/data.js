@@ -146,14 +146,10 @@ function count(value) {
 function short(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  const text =
-    size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(2) : String(Number(value.toPrecision(3)));
+  if (size >= 1e3 && size < 1e7) return value.toFixed().replace("-", "−");
+  const isPlain = size === 0 || (size >= 1e-3 && size < 1e7);
+  const text = isPlain ? String(Number(value.toPrecision(3))) : value.toExponential(2);
   return text.replace("-", "−");
-}
-
-// A number of the model: all digits of a round one.
-function rounded(value) {
-  return Math.fround(Number(value.toPrecision(6))) === Math.fround(value) ? exact(value) : short(value);
 }
 
 // A value of the table, with more digits than what was computed from it.

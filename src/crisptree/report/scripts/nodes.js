@@ -47,76 +47,24 @@ function splitFace(split) {
       class: "pixels",
     });
   }
-  if (!DATA.weights) return caption(`${nodeName(split)}`, 4, "plain");
-  return termsFace(split);
+  return DATA.lines ? termsFace(DATA.lines[split]) : caption(nodeName(split), 4, "plain");
 }
 
-// Text about one column, such as "plan in {basic, pro}": its name, and what holds for rows that go right.
-const RULE_OF_ONE_COLUMN = /^([^×]*) ((?:is|in|=|≤|<|≥|>|between) [^×]*)$/;
-
-function ruleFace(name, condition) {
-  const group = shape("g", {});
-  [name, condition].forEach((text, line) =>
-    group.append(
-      shape(
-        "text",
-        { x: 0, y: line * 22 - 4, "text-anchor": "middle", class: line ? "term threshold" : "term" },
-        cutToWidth(text, NODE.width - 8, TERM),
-      ),
-    ),
-  );
-  return group;
-}
-
-// A tabular split as the rule by which rows go right: its largest terms over bars of their influence, its threshold.
-function termsFace(split) {
-  const { features, values, raw, thresholds, nonzero } = DATA.weights;
-  const rule = nonzero.at(split) && DATA.rules ? RULE_OF_ONE_COLUMN.exec(DATA.rules[split]) : null;
-  if (rule) return ruleFace(rule[1], rule[2]);
-  const [listed, effects, weights] = [features, values, raw].map((table) => table.row(split));
-  const all = nonzero.at(split),
-    alone = all === 1,
-    shown = Math.min(TERMS, all);
+// A tabular split as the rule by which rows go right: terms over bars of their effects, and the comparison.
+function termsFace([terms, comparison]) {
   const group = shape("g", {});
   const row = NODE.height / (TERMS + 1.3),
-    first = -NODE.height / 2 + 0.15 * row + ((TERMS - shown) * row) / 2,
-    reach = Math.abs(effects[0]) || 1;
-  const most = NODE.width - 8;
-  for (let term = 0; term < shown; term++) {
-    const y = first + term * row;
-    const length = ((NODE.width / 2 - 4) * Math.abs(effects[term])) / reach;
-    const right = effects[term] > 0;
-    const factor = alone ? "" : `${term || weights[term] < 0 ? (weights[term] < 0 ? "− " : "+ ") : ""}`;
-    const times = alone ? "" : `${rounded(Math.abs(weights[term]))} × `;
-    if (!alone)
-      group.append(
-        shape("rect", {
-          class: right ? "right" : "left",
-          x: right ? 0 : -length,
-          y: y + 1,
-          width: length,
-          height: row - 2,
-          rx: 2,
-        }),
-      );
-    group.append(
-      shape(
-        "text",
-        { x: 0, y: y + row / 2 + 4, "text-anchor": "middle", class: "term" },
-        cutToWidth(factor + times + DATA.features[listed[term]], most, TERM),
-      ),
-    );
-  }
-  const sign = alone && weights[0] < 0 ? "<" : ">";
-  const more = all > shown ? `+ ${count(all - shown)} more ` : "";
-  const comparison = all ? `${more}${sign} ${rounded(thresholds.at(split))}` : "no weights: all go one way";
-  group.append(
-    shape(
-      "text",
-      { x: 0, y: first + shown * row + row / 2 + 5, "text-anchor": "middle", class: "term threshold" },
-      comparison,
-    ),
-  );
+    first = -NODE.height / 2 + 0.15 * row + ((TERMS - terms.length) * row) / 2,
+    reach = Math.max(...terms.map(([, effect]) => Math.abs(effect))) || 1;
+  const line = (text, y, kind) => caption(cutToWidth(text, NODE.width - 8, TERM), y, kind);
+  terms.forEach(([text, effect], place) => {
+    const y = first + place * row;
+    const width = ((NODE.width / 2 - 4) * Math.abs(effect)) / reach;
+    const sides = { x: effect > 0 ? 0 : -width, y: y + 1, width, height: row - 2, rx: 2 };
+    if (effect) group.append(shape("rect", { class: effect > 0 ? "right" : "left", ...sides }));
+    group.append(line(text, y + row / 2 + 4, "term"));
+  });
+  group.append(line(comparison, first + terms.length * row + row / 2 + 5, "term threshold"));
   return group;
 }
 

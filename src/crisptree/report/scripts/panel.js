@@ -38,7 +38,8 @@ function splitLegend() {
     return "Its picture shows the weights: a row that is bright where the picture is bright goes right.";
   if (DATA.weights)
     return "Rows for which its rule holds go right. Blue bars push a row with large values right, red ones left.";
-  return "Its question is a module or there is none, so there are no weights to draw.";
+  if (!N_SPLITS) return "This tree has none: it is a single leaf.";
+  return "Its question is a module, so there are no weights to draw.";
 }
 
 function headOf(kind, title, ...facts) {
@@ -192,9 +193,11 @@ function leafPanel(node, listener) {
   const leaf = node - N_SPLITS;
   const predicted = DATA.regression ? nodeInWords(node) : className(majorityOf(node));
   const path = pathTo(node).slice(0, -1);
+  const what = !DATA.models ? "Predicts " : DATA.regression ? "Mean in training " : "Most frequent in training: ";
   return [
-    headOf(`Depth ${DEPTH[node]}`, `Leaf ${leaf}`, make("p", {}, "Predicts ", predicted)),
+    headOf(`Depth ${DEPTH[node]}`, `Leaf ${leaf}`, make("p", {}, what, predicted)),
     DATA.sentences ? part("In one sentence", make("p", { class: "rule" }, DATA.sentences[leaf])) : null,
+    DATA.models ? part("Its linear model", ...modelOf(leaf)) : null,
     DATA.regression ? null : outputsOf(node),
     part("Rows", countsTable([["here", node]], listener)),
     part(
@@ -209,6 +212,10 @@ function leafPanel(node, listener) {
     ),
     part("Examples", leafSamples(leaf, listener)),
   ];
+}
+
+function modelOf(leaf) {
+  return (DATA.models?.[leaf] ?? []).map((text) => make("p", { class: "rule" }, text));
 }
 
 const EXAMPLES = 24;
