@@ -189,9 +189,13 @@ def path_attributions(model: Any, X: Any, *, class_names: Names = None) -> Attri
     """
     view = view_model(model, "explain.path_attributions", class_names=class_names, forests=True)
     rows = view.prepare_rows(X)
-    parts = [_follow_paths(view, tree, rows) for tree in view.trees]
-    values, base = (np.mean([part[which] for part in parts], axis=0) for which in (0, 1))
+    values, base = _mean_over_trees([_follow_paths(view, tree, rows) for tree in view.trees])
     return _collect(view, rows, _by_column(view, values), base, "contributions along the path (exact)")
+
+
+def _mean_over_trees(parts: list[tuple[Doubles, Doubles]]) -> tuple[Doubles, Doubles]:
+    values, base = zip(*parts, strict=True)
+    return np.mean(values, axis=0), np.mean(base, axis=0)
 
 
 def _follow_paths(view: ModelView, any_tree: CrispTree, rows: Singles) -> tuple[Doubles, Doubles]:
@@ -299,30 +303,28 @@ def shapley_values(
     trees = [require_linear_splits(tree, "explain.shapley_values") for tree in view.trees]
     owner = _owners(view)
     is_product = all(_has_one_column_each(tree, owner) for tree in trees)
-    if background is None:
-        if not is_product:
-            raise ValueError(
-                "`background` must be given where splits have several columns or leaves are linear; path-dependent "
-                "values exist for splits of one column each. Pass training rows, such as background=X_train."
-            )
-        parts = [_product_values(view, tree, rows, owner, None) for tree in trees]
-        values, base = (np.mean([part[which] for part in parts], axis=0) for which in (0, 1))
-        return _collect(view, rows, values, base, "path-dependent Shapley values (exact)")
-    others = view.prepare_rows(background)
-    if len(others) > MAX_BACKGROUND:
+    if background is None and not is_product:
+        raise ValueError(
+            "`background` must be given where splits have several columns or leaves are linear; path-dependent "
+            "values exist for splits of one column each. Pass training rows, such as background=X_train."
+        )
+    others = None if background is None else view.prepare_rows(background)
+    if others is not None and len(others) > MAX_BACKGROUND:
         others = others[np.sort(rng.choice(len(others), MAX_BACKGROUND, replace=False))]
-    size = f"over {len(others)} background row{'s' * (len(others) != 1)}"
-    if is_product:
-        parts = [_product_values(view, tree, rows, owner, others) for tree in trees]
-        values, base = (np.mean([part[which] for part in parts], axis=0) for which in (0, 1))
-        return _collect(view, rows, values, base, f"interventional Shapley values (exact) {size}")
+    size = "" if others is None else f"over {len(others)} background row{'s' * (len(others) != 1)}"
+    exact = (
+        "path-dependent Shapley values (exact)" if others is None else f"interventional Shapley values (exact) {size}"
+    )
+    if others is None or is_product:
+        values, base = _mean_over_trees([_product_values(view, tree, rows, owner, others) for tree in trees])
+        return _collect(view, rows, values, base, exact)
     used = np.unique(owner[np.flatnonzero(np.any([_used_features(tree) for tree in trees], axis=0))])
     base = np.tile(_predict(view, others).mean(axis=0), (len(rows), 1))
     values = np.zeros((len(rows), len(view.columns), base.shape[1]))
     if len(used) <= MAX_ENUMERATED:
         for number, row in enumerate(rows):
             values[number][used] = _enumerate(view, row, others, owner, used)
-        return _collect(view, rows, values, base, f"interventional Shapley values (exact) {size}")
+        return _collect(view, rows, values, base, exact)
     errors, rounds = np.zeros_like(values), max(-(-n_permutations // len(others)), 2 if len(others) == 1 else 1)
     for number, row in enumerate(rows):
         values[number][used], errors[number][used] = _sample(view, row, others, owner, used, rounds, rng)

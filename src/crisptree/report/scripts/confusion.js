@@ -189,29 +189,22 @@ function attributionTable(holder, listener) {
   const rest = total(DATA.error_attribution.slice(MAX_ATTRIBUTED).map(([, errors]) => errors));
   holder.append(
     hint("The split of an error is the deepest one where most training rows of its true class take the other branch."),
-    make(
-      "table",
-      { class: "plain blame" },
-      tableHead(["split", "depth", "errors", "", "of all errors", "of rows here"]),
-      make(
-        "tbody",
-        {},
-        entries.map(([split, errors, share]) => {
-          const fill = make("span", { class: "fill" });
-          fill.style.width = `${(100 * errors) / most}%`;
-          const known = split >= 0;
-          return make(
-            "tr",
-            {},
-            make("th", { scope: "row" }, known ? nodeButton(split, listener) : "no split"),
-            make("td", {}, known ? DEPTH[split] : "–"),
-            make("td", {}, count(errors)),
-            make("td", { class: "wide" }, make("span", { class: "track" }, fill)),
-            make("td", {}, percent(share)),
-            make("td", {}, known ? percent(errors / (total(DATA.tree.given.row(split)) || 1)) : "–"),
-          );
-        }),
-      ),
+    plainTable(
+      ["split", "depth", "errors", "", "of all errors", "of rows here"],
+      entries.map(([split, errors, share]) => {
+        const fill = make("span", { class: "fill" });
+        fill.style.width = `${(100 * errors) / most}%`;
+        const known = split >= 0;
+        return [
+          known ? nodeButton(split, listener) : "no split",
+          known ? DEPTH[split] : "–",
+          count(errors),
+          make("td", { class: "wide" }, make("span", { class: "track" }, fill)),
+          percent(share),
+          known ? percent(errors / (total(DATA.tree.given.row(split)) || 1)) : "–",
+        ];
+      }),
+      "blame",
     ),
   );
   const others = count(DATA.error_attribution.length - entries.length);

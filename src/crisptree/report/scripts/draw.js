@@ -24,10 +24,15 @@ function button(text, onclick, attributes = {}) {
   return make("button", { type: "button", onclick, ...attributes }, text);
 }
 
-// The head of a table: a row with the names of its columns.
-function tableHead(names) {
-  const cells = names.map((name) => make("th", { scope: "col" }, name));
-  return make("thead", {}, make("tr", {}, cells));
+// A table of rows of texts or elements, the first of each its heading; names of columns stand above.
+function plainTable(names, rows, kind = "") {
+  const cells = ([first, ...others]) => [
+    make("th", { scope: "row" }, first),
+    ...others.map((part) => (part instanceof HTMLTableCellElement ? part : make("td", {}, part))),
+  ];
+  const head = names && make("thead", {}, make("tr", {}, names.map((name) => make("th", { scope: "col" }, name))));
+  const body = make("tbody", {}, rows.map((row) => make("tr", {}, cells(row))));
+  return make("table", { class: `plain ${kind}`.trim() }, head, body);
 }
 
 function swatch(number) {

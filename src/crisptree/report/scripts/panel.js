@@ -164,24 +164,14 @@ function weightImages(split) {
 }
 
 function countsTable(entries, listener) {
-  const cell = (values) => make("td", {}, values ? count(total(values)) : "–");
-  return make(
-    "table",
-    { class: "plain" },
-    tableHead(["", "training", "given"]),
-    make(
-      "tbody",
-      {},
-      entries.map(([name, node]) =>
-        make(
-          "tr",
-          {},
-          make("th", { scope: "row" }, name, " ", name === "here" ? null : nodeButton(node, listener)),
-          cell(DATA.tree.train.row(node)),
-          cell(DATA.tree.given?.row(node)),
-        ),
-      ),
-    ),
+  const cell = (values) => (values ? count(total(values)) : "–");
+  return plainTable(
+    ["", "training", "given"],
+    entries.map(([name, node]) => [
+      name === "here" ? name : make("span", {}, name, " ", nodeButton(node, listener)),
+      cell(DATA.tree.train.row(node)),
+      cell(DATA.tree.given?.row(node)),
+    ]),
   );
 }
 

@@ -1,6 +1,5 @@
 // Quality of the predictions: figures of every class, ROC and calibration curves; what pruning would cost.
 
-const CURVE = { width: 420, height: 170, left: 58, right: 8, top: 12, bottom: 26 };
 const PLOT = { width: 330, height: 300, left: 44, right: 12, top: 10, bottom: 40 };
 
 function axes(title, across, up, words) {
@@ -100,23 +99,13 @@ function classFigures(number) {
 }
 
 function classTable() {
-  const share = (value) => make("td", {}, Number.isFinite(value) ? value.toFixed(3) : "–");
+  const share = (value) => (Number.isFinite(value) ? value.toFixed(3) : "–");
   const rows = DATA.classes.map((_, number) => {
     const [precision, recall, f1, support, area] = classFigures(number);
-    const cells = [share(precision), share(recall), share(f1), share(area), make("td", {}, count(support))];
-    return make("tr", {}, make("th", { scope: "row" }, className(number)), cells);
+    return [className(number), ...[precision, recall, f1, area].map(share), count(support)];
   });
   const names = ["class", "precision", "recall", "F1", "ROC area", "rows"];
-  return make(
-    "div",
-    { class: "scroll tall" },
-    make(
-      "table",
-      { class: "plain" },
-      tableHead(names),
-      make("tbody", {}, rows),
-    ),
-  );
+  return make("div", { class: "scroll tall" }, plainTable(names, rows));
 }
 
 function qualityOf(holder) {
@@ -135,17 +124,20 @@ function qualityOf(holder) {
   holder.append(calibrationCurve());
 }
 
-// A diagram of two values; both axes have their lowest and highest value.
-function frame(title, across, up, [low, high], [bottom, top]) {
+// A diagram of two values, with the lowest and highest of each axis; none across leaves that axis to the caller.
+function frame(title, across, up, [low, high], [bottom, top], words = short) {
   const plot = axes(title, across, up, title);
-  const label = (x, y, anchor, value) => shape("text", { x, y, "text-anchor": anchor }, short(value));
+  const label = (x, y, anchor, value) =>
+    value === undefined ? null : shape("text", { x, y, "text-anchor": anchor }, words(value));
   plot.picture.replaceChildren(
     shape("path", { class: "frame", d: `M${plot.x(0)} ${plot.y(1)}V${plot.y(0)}H${plot.x(1)}` }),
     ...[...plot.picture.querySelectorAll("text")].slice(-2),
-    label(plot.x(0), plot.y(0) + 15, "start", low),
-    label(plot.x(1), plot.y(0) + 15, "end", high),
-    label(plot.x(0) - 6, plot.y(0), "end", bottom),
-    label(plot.x(0) - 6, plot.y(1) + 8, "end", top),
+    ...[
+      label(plot.x(0), plot.y(0) + 15, "start", low),
+      label(plot.x(1), plot.y(0) + 15, "end", high),
+      label(plot.x(0) - 6, plot.y(0), "end", bottom),
+      label(plot.x(0) - 6, plot.y(1) + 8, "end", top),
+    ].filter(Boolean),
   );
   return plot;
 }
@@ -181,54 +173,33 @@ function scoreText(score) {
 }
 
 function pruningCurves(holder) {
-  const { alphas, leaves, training, given } = DATA.pruning;
-  const { width, height, left, right, top, bottom } = { ...CURVE, height: 230, bottom: 44 };
+  const { leaves, training, given } = DATA.pruning;
   const known = [...training, ...(given ?? [])];
   const low = Math.min(...known),
     reach = Math.max(...known) - low || 1,
     most = Math.log(Math.max(...leaves, 2));
-  const x = (number) => left + 6 + (Math.log(number) / most) * (width - left - right - 12);
-  const y = (share) => height - bottom - ((share - low) / reach) * (height - top - bottom);
-  const picture = shape("svg", {
-    viewBox: `0 0 ${width} ${height}`,
-    class: "chart",
-    role: "img",
-    "aria-label": `${SCORE} from ${leaves[leaves.length - 1]} to ${leaves[0]} leaves`,
-  });
-  const tick = DATA.regression ? scoreText : percent;
-  for (const share of [0, 0.5, 1]) {
-    const at = y(low + share * reach);
-    picture.append(
-      shape("line", { class: "grid", x1: left, x2: width - right, y1: at, y2: at }),
-      shape("text", { x: left - 6, y: at + 3.5, "text-anchor": "end" }, tick(low + share * reach)),
-    );
-  }
+  const words = DATA.regression ? short : percent;
+  const plot = frame(`${SCORE} of the pruned trees`, "leaves", "", [], [low, low + reach], words);
+  const x = (number) => plot.x(0.02 + (0.96 * Math.log(number)) / most);
+  const y = (score) => plot.y((score - low) / reach);
   let last = Infinity;
   leaves.forEach((number) => {
     if (last - x(number) < 26) return;
     last = x(number);
-    picture.append(shape("text", { x: last, y: height - 26, "text-anchor": "middle" }, count(number)));
+    plot.picture.append(shape("text", { x: last, y: plot.y(0) + 15, "text-anchor": "middle" }, count(number)));
   });
-  picture.append(shape("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle" }, "leaves"));
   for (const [kind, name, values] of [
     ["finetune", "training", training],
     ["", "given rows", given],
   ]) {
     if (!values) continue;
-    picture.append(
-      shape("path", {
-        class: `curve ${kind}`,
-        d: lineThrough(leaves.map((number, place) => [x(number), y(values[place])])),
+    const points = leaves.map((number, place) => [x(number), y(values[place])]);
+    plot.picture.append(
+      shape("path", { class: `curve ${kind}`, d: lineThrough(points) }),
+      ...points.map(([cx, cy], place) => {
+        const words = `${count(leaves[place])} leaves: ${scoreText(values[place])}, ${name}`;
+        return shape("circle", { class: `curve ${kind}`, cx, cy, r: 2.6 }, shape("title", {}, words));
       }),
-    );
-    leaves.forEach((number, place) =>
-      picture.append(
-        shape(
-          "circle",
-          { class: `curve ${kind}`, cx: x(number), cy: y(values[place]), r: 2.6 },
-          shape("title", {}, `${count(number)} leaves: ${scoreText(values[place])}, ${name}`),
-        ),
-      ),
     );
   }
   const legend = make(
@@ -238,42 +209,19 @@ function pruningCurves(holder) {
     "training ",
     ...(given ? [make("span", { class: "key" }), "given rows"] : []),
   );
-  holder.append(
-    make("figure", { class: "curve" }, make("figcaption", {}, `${SCORE} of the pruned trees`), picture, legend),
-    pruningTable(),
-  );
+  plot.holder.append(legend);
+  holder.append(plot.holder, pruningTable());
 }
 
 function pruningTable() {
   const { alphas, leaves, training, given } = DATA.pruning;
   const names = ["alpha", "leaves", "training", ...(given ? ["given"] : [])];
-  const share = (value) => make("td", {}, scoreText(value));
+  const scores = (place) => [training, ...(given ? [given] : [])].map((values) => scoreText(values[place]));
+  const rows = alphas.map((alpha, place) => [short(alpha), count(leaves[place]), ...scores(place)]);
   return make(
     "div",
     { class: "curve" },
-    make(
-      "div",
-      { class: "scroll" },
-      make(
-        "table",
-        { class: "plain" },
-        tableHead(names),
-        make(
-          "tbody",
-          {},
-          alphas.map((alpha, place) =>
-            make(
-              "tr",
-              {},
-              make("th", { scope: "row" }, short(alpha)),
-              make("td", {}, count(leaves[place])),
-              share(training[place]),
-              given ? share(given[place]) : null,
-            ),
-          ),
-        ),
-      ),
-    ),
+    make("div", { class: "scroll" }, plainTable(names, rows)),
     hint(
       "model.prune(alpha) is the tree of a line; alpha is what a leaf must save for each training row, " +
         (DATA.regression ? "as a share of the variance." : "in nats."),

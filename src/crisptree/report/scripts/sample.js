@@ -251,21 +251,10 @@ function changeOf(sample, listener) {
     words,
     change.image
       ? changeImages(change)
-      : make(
-          "table",
-          { class: "plain changes" },
-          make(
-            "tbody",
-            {},
-            change.columns.map(([name, before, after]) =>
-              make(
-                "tr",
-                {},
-                make("th", { scope: "row" }, name),
-                make("td", {}, `${changeText(before)} → ${changeText(after)}`),
-              ),
-            ),
-          ),
+      : plainTable(
+          null,
+          change.columns.map(([name, before, after]) => [name, `${changeText(before)} → ${changeText(after)}`]),
+          "changes",
         ),
     change.image
       ? null
@@ -292,25 +281,6 @@ function changeImages(change) {
 }
 
 function valuesTable(sample) {
-  const { columns } = DATA.samples;
-  return make(
-    "div",
-    {},
-    make(
-      "div",
-      { class: "scroll" },
-      make(
-        "table",
-        { class: "plain" },
-        make(
-          "tbody",
-          {},
-          columns.map(({ name }, place) =>
-            make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, valueOf(sample, place))),
-          ),
-        ),
-      ),
-    ),
-    moreColumns("are not shown"),
-  );
+  const rows = DATA.samples.columns.map(({ name }, place) => [name, valueOf(sample, place)]);
+  return make("div", {}, make("div", { class: "scroll" }, plainTable(null, rows)), moreColumns("are not shown"));
 }
