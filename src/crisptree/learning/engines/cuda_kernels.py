@@ -633,7 +633,7 @@ def add_in_units(
 
 @specialized("gradient", "n_features")
 def take_sums(sums, units, gradient, bias_gradient, moving, largest_number, n_features, FEATURES: tl.constexpr):
-    """Turn the sums of one split into its gradient, set them to zero, and record whether and how often it was reached."""
+    """Turn the sums of one split into its gradient, set them to zero, and record how often it was reached."""
     split = tl.program_id(0)
     line = sums + split.to(tl.int64) * (n_features + 2)
     number = tl.load(line + n_features + 1)
