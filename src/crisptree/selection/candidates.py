@@ -429,7 +429,7 @@ def try_thresholds(search: CandidateSearch) -> Candidates:
     """CART's thresholds, unless scikit-learn's tree is far behind the best."""
     min_score = search.best.score - MAX_DEFICIT[search.target.name]
     is_bounded = search.parameters["scoring"] is None  # the bound is one of accuracy or R²
-    if search.is_free("split") and (not is_bounded or search.score_cart() > min_score):
+    if search.is_free("split") and (not is_bounded or search.cart_score > min_score):
         yield from try_cart(search)
 
 

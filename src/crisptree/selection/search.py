@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from crisptree.data.raw_rows import Scaling
 from crisptree.data.rows import learn_scaling
 from crisptree.inference.flat_tree import has_linear_leaves
+from crisptree.learning.fitting import resolve_device
 from crisptree.learning.linear_leaves import LeafRows
 from crisptree.learning.options import ADAM, LBFGS, Plan, Spec
 from crisptree.learning.samples import RowSet, TrainingTask
@@ -47,7 +48,7 @@ from crisptree.selection.parameters import (
     resolve_scale,
 )
 from crisptree.targets.base import add_copies, find_originals, hold_out
-from crisptree.threads import ROWS_AT_ONCE, row_blocks
+from crisptree.threads import ROWS_AT_ONCE, row_blocks, workers
 
 if TYPE_CHECKING:
     from crisptree.selection.evaluators import Evaluator
@@ -208,14 +209,18 @@ class CandidateSearch:
         self.tasks: dict[str | None, TrainingTask] = {}
         self.trials: list[Trial] = []
         self.n_candidates, self.started = 0, monotonic()
+        self.cart_scores: Iterator[float] = iter(())
 
     def run(self) -> tuple[dict[str, Any], list[Trial]]:
         """Return the selected values and all trials; nothing where there are too few rows."""
         if not self.folds:
             return {}, []
-        for batch in chain.from_iterable(candidates(self) for candidates in self.rounds):
-            if not self.evaluate([self.complete(values) for values in batch]):
-                break
+        with workers(2 if self.is_host_idle else 1) as each_of:
+            # Computed beside the trials where these leave the processor idle, else when it is read.
+            self.cart_scores = each_of(lambda search: search.score_cart(), [self])
+            for batch in chain.from_iterable(candidates(self) for candidates in self.rounds):
+                if not self.evaluate([self.complete(values) for values in batch]):
+                    break
         selected = self.evaluator.select(self)
         return selected, [replace(trial, trees=(), predictions=None) for trial in self.trials]
 
@@ -334,6 +339,17 @@ class CandidateSearch:
             return self.max_depth
         depth = FIRST_DEPTH[self.leaf_model]
         return depth if self.max_depth is None else min(depth, self.max_depth)
+
+    @property
+    def is_host_idle(self) -> bool:
+        """True if scikit-learn's trees are a bound, and the trials before them train on CUDA."""
+        is_bound = self.rounds is LARGE_TREE_ROUNDS and self.is_free("split") and self.parameters["scoring"] is None
+        return is_bound and resolve_device(self.parameters["device"], self.problem).type == "cuda"
+
+    @cached_property
+    def cart_score(self) -> float:
+        """The held-out score of scikit-learn's trees."""
+        return next(self.cart_scores)
 
     def score_cart(self) -> float:
         """Return the held-out score of scikit-learn's trees, a cheap bound on what thresholds may reach."""

@@ -31,11 +31,12 @@ from crisptree.learning.engines.base import (
     TrainState,
     penalty_shares,
 )
-from crisptree.learning.engines.cuda_graphs import capture_graph, launching, on_device
+from crisptree.learning.engines.cuda_graphs import beside, capture_graph, launching, on_device, rejoin
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians, Target
+from crisptree.threads import workers
 
 
 class CudaLeaves(Protocol):
@@ -157,6 +158,7 @@ class CudaWorkspace(ABC):
         else:
             self.schedule = [step[:3] for step in steps]
         self.zeros = state.zeros
+        self.row_block = min(kernels.FEATURES_OF_ROWS, 1 << max(4, (self.n_features - 1).bit_length()))
         self.blocks = -(-self.n_features // kernels.FEATURES_AT_ONCE)
 
     @staticmethod
@@ -193,7 +195,7 @@ class CudaWorkspace(ABC):
     def damp(self) -> None:
         """Compute the steepness of every split under noise on the inputs."""
         kernels.damp[(self.n_splits,)](
-            self.weight, self.settings, self.steepness, self.n_features, FEATURES=kernels.FEATURES_OF_ROWS
+            self.weight, self.settings, self.steepness, self.n_features, FEATURES=self.row_block
         )
 
     def penalize(self) -> None:
@@ -231,7 +233,7 @@ class CudaWorkspace(ABC):
             self.shares,
             self.n_features,
             SPATIAL=self.is_spatial,
-            FEATURES=kernels.FEATURES_OF_ROWS,
+            FEATURES=self.row_block,
         )
         if self.zeros is not None:
             self.weight.masked_fill_(self.zeros, 0.0)
@@ -240,6 +242,16 @@ class CudaWorkspace(ABC):
     @abstractmethod
     def launch(self) -> None:
         """Launch all steps of one epoch, in order."""
+
+    def constants(self) -> dict[str, Any]:
+        """Return what the code of the kernels depends on beside the types of their arguments."""
+        return {
+            "FRESH": self.fresh,
+            "OUTPUTS": self.leaves.n_outputs,
+            "SPATIAL": self.is_spatial,
+            "WIDTH": self.block,
+            "ROW_BLOCK": self.row_block,
+        }
 
     def empty(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         return torch.empty(shape, dtype=dtype or self.dtype, device=self.device)
@@ -292,7 +304,6 @@ class StumpWorkspace(CudaWorkspace):
         self.task_counts = self.empty(n_tasks, 2, self.width)
         self.log_likelihood = self.empty(n_tasks)
         self.n_launches = 2 * len(self.layout)
-        self.row_block = min(kernels.FEATURES_OF_ROWS, 1 << max(4, (self.n_features - 1).bit_length()))
 
     def launch(self) -> None:
         self.remember()
@@ -409,6 +420,7 @@ class TreeWorkspace(CudaWorkspace):
         self.nodes = self.empty(piece, self.n_splits + self.n_leaves)
         self.residual = self.empty(piece, self.n_splits)
         self.adds = self.empty(piece, self.width)
+        self.ones = torch.ones_like(self.adds[:, 0])
         self.log_likelihood = self.empty(n_positions)
 
     @staticmethod
@@ -433,13 +445,11 @@ class TreeWorkspace(CudaWorkspace):
                 x = self.rows[begin:end]
             torch.mm(x, products, out=scores)
             self._route(step, begin, rows)
-            if is_first:
-                torch.mm(residual.T, x, out=self.gradient)
-                torch.sum(residual, dim=0, out=self.bias_gradient)
-            else:
-                self.gradient.addmm_(residual.T, x)
-                self.bias_gradient.add_(residual.sum(dim=0))
-            self.counts.addmm_(self.nodes[:rows, self.n_splits :].T, self.adds[:rows])
+            with beside(self.device):
+                self.bias_gradient.addmv_(residual.T, self.ones[:rows], beta=int(not is_first))
+                self.counts.addmm_(self.nodes[:rows, self.n_splits :].T, self.adds[:rows])
+            self.gradient.addmm_(residual.T, x, beta=int(not is_first))
+            rejoin(self.device)
             if is_last:
                 self.move_splits()
 
@@ -541,6 +551,25 @@ def _triton_works(device: torch.device) -> bool:
     return True
 
 
+def build_kernels(workspace: CudaWorkspace) -> None:
+    """Build the kernels of both phases side by side, the first time that rows of this kind train."""
+    device, y, constants = workspace.device, workspace.y.dtype, workspace.constants()
+    if device.type == "cuda":
+        _build_all(device, workspace.dtype, y, workspace.n_features, tuple(sorted(constants.items())))
+
+
+@cache
+def _build_all(
+    device: torch.device, dtype: torch.dtype, y: torch.dtype, n_features: int, constants: tuple[tuple[str, Any], ...]
+) -> None:
+    def build(name: str) -> None:
+        with torch.cuda.device(device):
+            kernels.build(name, dtype, y, n_features, dict(constants))
+
+    with launching, workers(len(kernels.BUILT_AHEAD)) as each_of:
+        list(each_of(build, kernels.BUILT_AHEAD))
+
+
 class CudaEngine:
     """The same steps as ``TorchEngine``, on the same parameters in place."""
 
@@ -568,6 +597,7 @@ class CudaEngine:
         self.state, self.samples, self.plan = state, samples, plan
         workspace = TreeWorkspace if state.is_whole_tree else StumpWorkspace
         self.workspace: CudaWorkspace = workspace(state, samples, plan, fresh)
+        build_kernels(self.workspace)
         self.total_weight = float(samples.weight[state.groups.rows].double().sum())
         self.graph: torch.cuda.CUDAGraph | None = None
         self.n_epochs = 0

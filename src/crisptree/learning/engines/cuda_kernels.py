@@ -9,14 +9,15 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+import torch
 import triton
 import triton.language as tl
 
 from crisptree.equations.leaves import DEEPEST_DOUBT
 
-ROWS_PER_TASK = 16
+ROWS_PER_TASK = 8
 FEATURES_AT_ONCE = 128
-FEATURES_OF_ROWS = 1024
+FEATURES_OF_ROWS = 512
 WARPS_OF_TASKS = 8
 TASKS_AT_ONCE = 64
 NODES_AT_ONCE = 256
@@ -607,7 +608,7 @@ def add_in_units(
         n_reached = end - start
     feature = tl.program_id(1) * FEATURES + tl.arange(0, FEATURES)
     inside = feature <= n_features  # the bias comes last
-    unit = tl.load(units + feature, mask=inside, other=1.0)
+    per_unit = 1.0 / tl.load(units + feature, mask=inside, other=1.0)  # exact, for a power of 2
     total = tl.zeros([FEATURES], dtype=tl.int64)
     n_bad = tl.zeros([FEATURES], dtype=tl.int64)
     for first in range(start, end, TASKS * stride):
@@ -620,7 +621,7 @@ def add_in_units(
         )
         of_bias = tl.load(bias_gradient + place, mask=here, other=0.0)
         part = tl.where((feature == n_features)[None, :], of_bias[:, None], part)
-        whole = (part.to(tl.float64) / unit[None, :] + ROUNDING) - ROUNDING
+        whole = (part.to(tl.float64) * per_unit[None, :] + ROUNDING) - ROUNDING
         is_good = tl.abs(whole) < MAX_UNITS
         total += tl.sum(tl.where(is_good, whole, 0.0).to(tl.int64), axis=0)
         n_bad += tl.sum(tl.where(is_good, 0, 1).to(tl.int64), axis=0)
@@ -651,3 +652,42 @@ def take_sums(sums, units, gradient, bias_gradient, moving, largest_number, n_fe
         tl.store(line + feature, tl.zeros([FEATURES], dtype=tl.int64), mask=feature < n_features + 2)
     tl.store(moving + split, (number > 0).to(tl.int32))
     tl.atomic_max(largest_number, number)
+
+
+TYPES: dict[str, str] = {
+    **dict.fromkeys(("order", "task_group", "task_begin", "task_rows", "group_tasks", "group_start"), "int64"),
+    **dict.fromkeys(("level_splits", "left_node", "right_node", "splits", "slots", "starts", "ends", "sums"), "int64"),
+    **dict.fromkeys(("task_is_first", "steps", "moving", "reached", "level_start"), "int32"),
+    **dict.fromkeys(("units",), "float64"),
+    "largest_number": "int64",
+}
+"""Types of the tensors of all kernels; others have the type of the rows."""
+
+NUMBERS = {"first_task", "width", "n_cells", "begin", "step", "before_at", "score_width", "n_splits", "n_leaves"}
+NUMBERS |= {"n_levels", "first_split", "first_slot", "height", "line", "channels", "n_parts"}
+"""Arguments that are numbers."""
+
+
+BUILT_AHEAD: dict[str, dict[str, Any]] = {
+    "stump_tasks": {"ROWS": ROWS_PER_TASK, "num_warps": WARPS_OF_TASKS},
+    "move_stumps": {"FEATURES": FEATURES_AT_ONCE, "TASKS": TASKS_AT_ONCE},
+    "stump_counts": {"TASKS": TASKS_AT_ONCE},
+    "damp": {},
+    "route": {"NODES": NODES_AT_ONCE},
+    "move_splits": {},
+}
+"""Kernels of every training, and the constants of each that do not depend on it."""
+
+
+def build(name: str, dtype: torch.dtype, y: torch.dtype, n_features: int, constants: dict[str, Any]) -> None:
+    """Build a kernel and its launcher without running it; those that are there already are taken as they are."""
+    kernel = globals()[name]
+    known = {"y": y, "n_features": n_features, "FEATURES": constants["ROW_BLOCK"], **constants, **BUILT_AHEAD[name]}
+    arguments = []
+    for argument in kernel.arg_names:
+        number, tensor = (2 if argument in NUMBERS else None), TYPES.get(argument)
+        default = number or (getattr(torch, tensor) if tensor else dtype)
+        arguments.append(known.get(argument, default))
+    options = {option: known[option] for option in ("num_warps",) if option in known}
+    built = kernel.warmup(*arguments, grid=(1,), **options)
+    getattr(built, "run", None)  # which compiles the launcher

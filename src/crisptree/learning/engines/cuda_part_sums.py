@@ -18,6 +18,7 @@ from crisptree.learning.engines.cuda_engine import (
     CudaWorkspace,
     StumpWorkspace,
     TreeWorkspace,
+    build_kernels,
     kernels,
 )
 from crisptree.learning.engines.cuda_graphs import capture_graph, launching, on_device
@@ -63,7 +64,7 @@ class PartWorkspace(CudaWorkspace):
             self.moving,
             self.number,
             self.n_features,
-            FEATURES=kernels.FEATURES_OF_ROWS,
+            FEATURES=self.row_block,
         )
         self.move_splits()
 
@@ -208,6 +209,7 @@ class CudaPartSums(CudaEngine):
         self.state, self.samples, self.plan, self.parts, self.part_steps = state, samples, plan, parts, steps
         kind = PartTreeWorkspace if state.is_whole_tree else PartStumpWorkspace
         self.workspace = kind(state, samples, plan, fresh, parts, steps)
+        build_kernels(self.workspace)
         self.sums, self.n_epochs, self.graph = self.workspace.sums, 0, None
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.weights: Any = None
