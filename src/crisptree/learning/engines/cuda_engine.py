@@ -12,6 +12,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
@@ -563,10 +564,10 @@ def _build_all(
     device: torch.device, dtype: torch.dtype, y: torch.dtype, n_features: int, constants: tuple[tuple[str, Any], ...]
 ) -> None:
     def build(name: str) -> None:
-        with torch.cuda.device(device):
+        with torch.cuda.device(device), suppress(Exception):  # the launch will say what is wrong
             kernels.build(name, dtype, y, n_features, dict(constants))
 
-    with launching, workers(len(kernels.BUILT_AHEAD)) as each_of:
+    with launching, workers(len(kernels.BUILT_AHEAD) if kernels.CAN_BUILD_IN_THREADS else 1) as each_of:
         list(each_of(build, kernels.BUILT_AHEAD))
 
 

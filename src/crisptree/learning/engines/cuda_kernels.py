@@ -668,6 +668,9 @@ NUMBERS |= {"n_levels", "first_split", "first_slot", "height", "line", "channels
 """Arguments that are numbers."""
 
 
+CAN_BUILD_IN_THREADS = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 5)
+"""Later versions of Triton are meant to build kernels in several threads."""
+
 BUILT_AHEAD: dict[str, dict[str, Any]] = {
     "stump_tasks": {"ROWS": ROWS_PER_TASK, "num_warps": WARPS_OF_TASKS},
     "move_stumps": {"FEATURES": FEATURES_AT_ONCE, "TASKS": TASKS_AT_ONCE},
