@@ -81,6 +81,21 @@ def _moments(y, column, mask, OUTPUTS: tl.constexpr):
     return tl.where(column == 0, 1.0, tl.where(column <= OUTPUTS, value, value * value))
 
 
+@triton.jit
+def _scores(base, here, weight, bias, settings, n_features, ROWS: tl.constexpr, FEATURES: tl.constexpr):
+    """f(x) of some rows at one split, and its steepness under noise on the inputs."""
+    sums = tl.zeros([ROWS], dtype=weight.dtype.element_ty)
+    squares = tl.zeros([FEATURES], dtype=weight.dtype.element_ty)
+    for start in range(0, n_features, FEATURES):
+        feature = start + tl.arange(0, FEATURES)
+        inside = feature < n_features
+        x = tl.load(base[:, None] + feature[None, :], mask=here[:, None] & inside[None, :], other=0.0)
+        beta = tl.load(weight + feature, mask=inside, other=0.0)
+        sums += tl.sum(x * beta[None, :], axis=1)
+        squares += beta * beta
+    return sums + tl.load(bias), _damped(settings, tl.sum(squares, axis=0))
+
+
 @specialized("X", "weight", "before_weight", "gradient", "n_features")
 def stump_tasks(
     X,
@@ -134,30 +149,14 @@ def stump_tasks(
     base = X + row * n_features
     own = group * n_features
     kind = X.dtype.element_ty
-    new_sum = tl.zeros([ROWS], dtype=kind)
-    squares = tl.zeros([FEATURES], dtype=kind)
-    for start in range(0, n_features, FEATURES):
-        feature = start + tl.arange(0, FEATURES)
-        inside = feature < n_features
-        x = tl.load(base[:, None] + feature[None, :], mask=here[:, None] & inside[None, :], other=0.0)
-        now = tl.load(weight + own + feature, mask=inside, other=0.0)
-        new_sum += tl.sum(x * now[None, :], axis=1)
-        squares += now * now
-    gamma = _damped(settings, tl.sum(squares, axis=0))
-    new_sum += tl.load(bias + group)
+    new_sum, gamma = _scores(base, here, weight + own, bias + group, settings, n_features, ROWS, FEATURES)
     new_score = gamma * new_sum
     old_score = new_score
     if not FRESH:
-        old_sum = tl.zeros([ROWS], dtype=kind)
-        old_squares = tl.zeros([FEATURES], dtype=kind)
-        for start in range(0, n_features, FEATURES):
-            feature = start + tl.arange(0, FEATURES)
-            inside = feature < n_features
-            x = tl.load(base[:, None] + feature[None, :], mask=here[:, None] & inside[None, :], other=0.0)
-            before = tl.load(before_weight + own + feature, mask=inside, other=0.0)
-            old_sum += tl.sum(x * before[None, :], axis=1)
-            old_squares += before * before
-        old_score = _damped(settings, tl.sum(old_squares, axis=0)) * (old_sum + tl.load(before_bias + group))
+        old_sum, old_gamma = _scores(
+            base, here, before_weight + own, before_bias + group, settings, n_features, ROWS, FEATURES
+        )
+        old_score = old_gamma * old_sum
     if OUTPUTS == 0:
         cell = tables + group * width + label
         left = _log_sigmoid(-old_score) + tl.log(tl.load(cell, mask=here, other=1.0))
