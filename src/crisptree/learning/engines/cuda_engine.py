@@ -12,6 +12,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
@@ -31,11 +32,12 @@ from crisptree.learning.engines.base import (
     TrainState,
     penalty_shares,
 )
-from crisptree.learning.engines.cuda_graphs import capture_graph, launching, on_device
+from crisptree.learning.engines.cuda_graphs import beside, capture_graph, launching, on_device, rejoin
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians, Target
+from crisptree.threads import workers
 
 
 class CudaLeaves(Protocol):
@@ -119,16 +121,16 @@ class CudaWorkspace(ABC):
         state.splits.parameters["weight"].data, state.splits.parameters["bias"].data = self.weight, self.bias
         self.adam = [torch.zeros_like(part) for part in (weight, weight, bias, bias)]
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
-        self.moving = torch.ones_like(self.steps)
+        self.moving = torch.zeros_like(self.steps)
         n_taken = int(state.groups.count_taken(plan).sum()) if steps is None else len(samples)
         self.leaves = LEAVES[type(samples.target)](state, samples)
         y = self.leaves.y
         self.rows: Tensor
-        self.reads_in_place = isinstance(samples.rows, ArrayRows)
-        if isinstance(samples.rows, ArrayRows):
+        self.reads_in_place = isinstance(samples.rows, ArrayRows) and not self.copies(n_taken * self.n_features)
+        if isinstance(samples.rows, ArrayRows) and self.reads_in_place:
             self.rows, self.y, self.row_weights = samples.rows.values, y, samples.weight
             self.order = self.empty(n_taken, dtype=torch.long)
-        else:  # the kernels read an array: the rows of an epoch are copied, in its order
+        else:  # the rows of an epoch are copied, in its order
             self.rows = self.empty(n_taken, self.n_features)
             self.y, self.row_weights = y.new_empty(n_taken, *y.shape[1:]), samples.weight.new_empty(n_taken)
             self.order = torch.arange(n_taken, device=self.device)
@@ -142,8 +144,9 @@ class CudaWorkspace(ABC):
         )
         self.settings = torch.tensor(numbers, dtype=self.dtype, device=self.device)
         self.shares = penalty_shares(state, plan).to(self.settings)
-        self.steepness, self.before_steepness = self.empty(self.n_splits), self.empty(self.n_splits)
-        self.pull = torch.zeros_like(self.steepness)
+        self.steepness = self.empty(self.n_splits)
+        self.is_spatial = bool(plan.spatial_penalty and plan.image_shape is not None)
+        self.penalty_gradient = torch.empty_like(self.weight) if self.is_spatial else self.weight
         self.width = samples.target.n_statistics
         self.block = 1 << (self.width - 1).bit_length()
         self.counts = state.leaves.new_zeros(len(state.leaves), state.n_stumps * self.width)
@@ -156,17 +159,25 @@ class CudaWorkspace(ABC):
         else:
             self.schedule = [step[:3] for step in steps]
         self.zeros = state.zeros
-        self.every_split = self.numbers(np.arange(self.n_splits + 1))
+        self.row_block = min(kernels.FEATURES_OF_ROWS, 1 << max(4, (self.n_features - 1).bit_length()))
         self.blocks = -(-self.n_features // kernels.FEATURES_AT_ONCE)
+
+    @staticmethod
+    def copies(n_values: int) -> bool:
+        """Return True if the rows of an epoch, so many values, are copied even where the kernels can read them."""
+        return False
 
     def begin(self, settings: EpochSettings, order: Tensor, leaves: Tensor) -> None:
         self.settings[: len(settings)] = torch.tensor(settings, dtype=self.dtype, device=self.device)
-        self.steepness.fill_(settings.steepness)
-        self.before_steepness.fill_(settings.steepness)
         self.leaf_tables.copy_(leaves)
         taken = len(order)  # of a level of stumps fewer rows than there is memory for
         if self.reads_in_place:
             self.order[:taken].copy_(order)
+            return
+        if isinstance(self.samples.rows, ArrayRows):
+            torch.index_select(self.samples.rows.values, 0, order, out=self.rows[:taken])
+            torch.index_select(self.leaves.y, 0, order, out=self.y[:taken])
+            torch.index_select(self.samples.weight, 0, order, out=self.row_weights[:taken])
             return
         for copies, some in zip(self.rows[:taken].split(ROWS_AT_ONCE), order.split(ROWS_AT_ONCE), strict=True):
             copies.copy_(self.samples.batch(some))
@@ -174,49 +185,42 @@ class CudaWorkspace(ABC):
         self.row_weights[:taken].copy_(self.samples.weight[order])
 
     def remember(self) -> None:
-        """Copy the parameters and tables that the responsibilities of this epoch come from."""
+        """Prepare an epoch: copy the parameters and tables that its responsibilities come from."""
+        self.damp()
+        self.moving.zero_()
         self.tables.copy_(self.leaves.tables(self.leaf_tables))
         if not self.fresh:
             self.before_weight.copy_(self.weight)
             self.before_bias.copy_(self.bias)
-            self.damp(self.before_steepness)
 
-    def damp(self, steepness: Tensor) -> None:
+    def damp(self) -> None:
         """Compute the steepness of every split under noise on the inputs."""
-        if self.plan.input_noise:
-            features = kernels.FEATURES_AT_ONCE
-            kernels.damp[(self.n_splits,)](self.weight, self.settings, steepness, self.n_features, FEATURES=features)
+        kernels.damp[(self.n_splits,)](
+            self.weight, self.settings, self.steepness, self.n_features, FEATURES=self.row_block
+        )
 
-    def move(
-        self, number: int, splits: Tensor, slots: Tensor, first_split: int, first_slot: int, slots_at_once: int
-    ) -> None:
-        """Apply penalties and Adam to ``number`` splits, each with the gradients in its slots."""
-        grid = (number, self.blocks)
-        where = (splits, slots, self.settings, self.shares, first_split, first_slot)
-        if self.plan.input_noise:
-            kernels.noise_gradient[(number,)](
-                self.gradient,
-                self.bias_gradient,
+    def penalize(self) -> None:
+        """Compute the gradient of the spatial penalty."""
+        if self.is_spatial:
+            assert self.plan.image_shape is not None
+            height, width = self.plan.image_shape[:2]
+            line = self.n_features // height
+            kernels.laplacian_gradient[(self.n_splits, self.blocks)](
                 self.weight,
-                self.bias,
-                self.steepness,
-                self.pull,
-                splits,
-                slots,
+                self.penalty_gradient,
                 self.settings,
-                first_split,
-                first_slot,
+                self.shares,
+                height,
+                line,
+                line // width,
                 self.n_features,
                 FEATURES=kernels.FEATURES_AT_ONCE,
             )
-        if self.plan.spatial_penalty and self.plan.image_shape is not None:
-            height, width = self.plan.image_shape[:2]
-            line = self.n_features // height
-            image = (height, line, line // width)
-            kernels.add_laplacian_gradient[grid](
-                self.gradient, self.weight, *where, *image, self.n_features, FEATURES=kernels.FEATURES_AT_ONCE
-            )
-        kernels.adam[grid](
+
+    def move_splits(self) -> None:
+        """Take a step of all splits that rows have reached, with penalties, and compute their steepness."""
+        self.penalize()
+        kernels.move_splits[(self.n_splits,)](
             self.weight,
             self.bias,
             *self.adam,
@@ -224,16 +228,31 @@ class CudaWorkspace(ABC):
             self.moving,
             self.gradient,
             self.bias_gradient,
-            self.pull,
-            *where,
+            self.penalty_gradient,
+            self.steepness,
+            self.settings,
+            self.shares,
             self.n_features,
-            FEATURES=kernels.FEATURES_AT_ONCE,
-            TASKS=slots_at_once,
+            SPATIAL=self.is_spatial,
+            FEATURES=self.row_block,
         )
+        if self.zeros is not None:
+            self.weight.masked_fill_(self.zeros, 0.0)
+            self.damp()
 
     @abstractmethod
     def launch(self) -> None:
         """Launch all steps of one epoch, in order."""
+
+    def constants(self) -> dict[str, Any]:
+        """Return what the code of the kernels depends on beside the types of their arguments."""
+        return {
+            "FRESH": self.fresh,
+            "OUTPUTS": self.leaves.n_outputs,
+            "SPATIAL": self.is_spatial,
+            "WIDTH": self.block,
+            "ROW_BLOCK": self.row_block,
+        }
 
     def empty(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         return torch.empty(shape, dtype=dtype or self.dtype, device=self.device)
@@ -282,18 +301,17 @@ class StumpWorkspace(CudaWorkspace):
         self.cell_start = self.numbers(np.append(0, np.cumsum(sizes)))
         most = max(number for _, number, *_ in self.layout)
         self.task_gradient, self.task_bias_gradient = self.empty(most, self.n_features), self.empty(most)
-        self.gradient, self.bias_gradient = self.task_gradient, self.task_bias_gradient
+        self.task_pull = self.empty(most)
         self.task_counts = self.empty(n_tasks, 2, self.width)
         self.log_likelihood = self.empty(n_tasks)
-        self.n_launches = 4 * len(self.layout)
-        self.row_block = min(kernels.FEATURES_OF_ROWS, 1 << max(4, (self.n_features - 1).bit_length()))
+        self.n_launches = 2 * len(self.layout)
 
     def launch(self) -> None:
         self.remember()
         for first_task, n_tasks, n_active, first_active, first_slot in self.layout:
-            self.damp(self.steepness)
             self.launch_tasks(first_task, n_tasks)
-            self.move(n_active, self.active, self.slots, first_active, first_slot, kernels.TASKS_AT_ONCE)
+            self.penalize()
+            self.move_active(n_active, first_active, first_slot)
             if self.zeros is not None:
                 self.weight.masked_fill_(self.zeros, 0.0)
         self.launch_counts(self.counts)
@@ -310,23 +328,47 @@ class StumpWorkspace(CudaWorkspace):
             self.before_weight,
             self.before_bias,
             self.tables,
-            self.steepness,
-            self.steepness if self.fresh else self.before_steepness,
+            self.settings,
             *self.tasks,
             self.steps,
             self.task_gradient,
             self.task_bias_gradient,
+            self.task_pull,
             self.task_counts,
             self.log_likelihood,
             first_task,
             self.n_features,
             self.width,
             self.n_splits * self.width,
+            FRESH=self.fresh,
             OUTPUTS=self.leaves.n_outputs,
             WIDTH=self.block,
             ROWS=kernels.ROWS_PER_TASK,
             FEATURES=self.row_block,
-            num_warps=8,
+            num_warps=kernels.WARPS_OF_TASKS,
+        )
+
+    def move_active(self, n_active: int, first_active: int, first_slot: int) -> None:
+        """Apply the gradients of a step's tasks to its stumps."""
+        kernels.move_stumps[(n_active, self.blocks)](
+            self.weight,
+            self.bias,
+            *self.adam,
+            self.steps,
+            self.task_gradient,
+            self.task_bias_gradient,
+            self.task_pull,
+            self.penalty_gradient,
+            self.active,
+            self.slots,
+            self.settings,
+            self.shares,
+            first_active,
+            first_slot,
+            self.n_features,
+            SPATIAL=self.is_spatial,
+            FEATURES=kernels.FEATURES_AT_ONCE,
+            TASKS=kernels.TASKS_AT_ONCE,
         )
 
     def launch_counts(self, counts: Tensor) -> None:
@@ -364,21 +406,31 @@ class TreeWorkspace(CudaWorkspace):
             for lines in ([step[1] for step in self.schedule], [step[2] for step in self.schedule])
         )
         self.gradient, self.bias_gradient = torch.empty_like(self.weight), torch.empty_like(self.bias)
+        self.before_steepness = torch.empty_like(self.steepness)
         self.most_rows = max(1, VALUES_AT_ONCE // max(self.n_features, 2 * self.n_splits + 1, self.width))
         if steps is None:
             longest = max(int(update.lengths[0]) for update, *_ in self.schedule)
             self.allocate(min(longest, self.most_rows), len(self.order))
-            self.n_launches = 14 * len(list(self._pieces()))
+            self.n_launches = 8 * len(list(self._pieces()))
 
     def allocate(self, piece: int, n_positions: int) -> None:
         """Allocate memory for pieces of so many rows, and for so many positions of an epoch."""
         self.piece = piece
-        self.x = self.empty(piece, self.n_features)
+        self.x = self.empty(piece if self.reads_in_place else 0, self.n_features)
         self.scores = self.empty(piece, len(self.both_weights) * self.n_splits)
         self.nodes = self.empty(piece, self.n_splits + self.n_leaves)
         self.residual = self.empty(piece, self.n_splits)
         self.adds = self.empty(piece, self.width)
+        self.ones = torch.ones_like(self.adds[:, 0])
         self.log_likelihood = self.empty(n_positions)
+
+    @staticmethod
+    def copies(n_values: int) -> bool:
+        return n_values <= MAX_VALUES_OF_COPY
+
+    def remember(self) -> None:
+        super().remember()
+        self.before_steepness.copy_(self.steepness)
 
     def launch(self) -> None:
         self.remember()
@@ -387,23 +439,20 @@ class TreeWorkspace(CudaWorkspace):
         products = self.both_weights.reshape(-1, self.n_features).T
         for step, begin, end, is_first, is_last in self._pieces():
             rows = end - begin
-            x, scores, residual = self.x[:rows], self.scores[:rows], self.residual[:rows]
-            torch.index_select(self.rows, 0, self.order[begin:end], out=x)
+            scores, residual = self.scores[:rows], self.residual[:rows]
+            if self.reads_in_place:
+                x = torch.index_select(self.rows, 0, self.order[begin:end], out=self.x[:rows])
+            else:
+                x = self.rows[begin:end]
             torch.mm(x, products, out=scores)
-            if is_first:
-                self.damp(self.steepness)
-                self.moving.zero_()
-                self.gradient.zero_()
-                self.bias_gradient.zero_()
             self._route(step, begin, rows)
-            self.gradient.addmm_(residual.T, x)
-            self.bias_gradient.add_(residual.sum(dim=0))
-            self.counts.addmm_(self.nodes[:rows, self.n_splits :].T, self.adds[:rows])
+            with beside(self.device):
+                self.bias_gradient.addmv_(residual.T, self.ones[:rows], beta=int(not is_first))
+                self.counts.addmm_(self.nodes[:rows, self.n_splits :].T, self.adds[:rows])
+            self.gradient.addmm_(residual.T, x, beta=int(not is_first))
+            rejoin(self.device)
             if is_last:
-                self.steps.add_(self.moving)
-                self.move(self.n_splits, self.every_split, self.every_split, 0, 0, 1)
-                if self.zeros is not None:
-                    self.weight.masked_fill_(self.zeros, 0.0)
+                self.move_splits()
 
     def _pieces(self) -> Iterator[tuple[int, int, int, bool, bool]]:
         """List every piece of a batch: its step, begin and end, whether it is the first and the last of the step."""
@@ -452,6 +501,10 @@ class TreeWorkspace(CudaWorkspace):
 
 logger = logging.getLogger("crisptree")
 
+MAX_VALUES_OF_COPY = 2**28
+"""The rows of an epoch of finetuning are copied in its order if they have so many values at most: the steps of an epoch
+then need not look for them one by one."""
+
 MAX_LAUNCHES = 50_000
 """Launches above which an epoch is not recorded, because the graph would be larger than the data."""
 
@@ -499,6 +552,25 @@ def _triton_works(device: torch.device) -> bool:
     return True
 
 
+def build_kernels(workspace: CudaWorkspace) -> None:
+    """Build the kernels of both phases side by side, the first time that rows of this kind train."""
+    device, y, constants = workspace.device, workspace.y.dtype, workspace.constants()
+    if device.type == "cuda":
+        _build_all(device, workspace.dtype, y, workspace.n_features, tuple(sorted(constants.items())))
+
+
+@cache
+def _build_all(
+    device: torch.device, dtype: torch.dtype, y: torch.dtype, n_features: int, constants: tuple[tuple[str, Any], ...]
+) -> None:
+    def build(name: str) -> None:
+        with torch.cuda.device(device), suppress(Exception):  # the launch will say what is wrong
+            kernels.build(name, dtype, y, n_features, dict(constants))
+
+    with launching, workers(len(kernels.BUILT_AHEAD) if kernels.CAN_BUILD_IN_THREADS else 1) as each_of:
+        list(each_of(build, kernels.BUILT_AHEAD))
+
+
 class CudaEngine:
     """The same steps as ``TorchEngine``, on the same parameters in place."""
 
@@ -526,6 +598,7 @@ class CudaEngine:
         self.state, self.samples, self.plan = state, samples, plan
         workspace = TreeWorkspace if state.is_whole_tree else StumpWorkspace
         self.workspace: CudaWorkspace = workspace(state, samples, plan, fresh)
+        build_kernels(self.workspace)
         self.total_weight = float(samples.weight[state.groups.rows].double().sum())
         self.graph: torch.cuda.CUDAGraph | None = None
         self.n_epochs = 0

@@ -61,6 +61,31 @@ def _streams(device: torch.device) -> SimpleQueue[torch.cuda.Stream]:
     return free
 
 
+@cache
+def _side_stream(stream: torch.cuda.Stream) -> torch.cuda.Stream:
+    return torch.cuda.Stream(stream.device)
+
+
+@contextmanager
+def beside(device: torch.device) -> Iterator[None]:
+    """Let the launches of the block run beside those after it, until ``rejoin``."""
+    if device.type != "cuda":
+        yield
+        return
+    here = torch.cuda.current_stream(device)
+    side = _side_stream(here)
+    side.wait_stream(here)
+    with torch.cuda.stream(side):
+        yield
+
+
+def rejoin(device: torch.device) -> None:
+    """Wait for the launches ``beside`` the current ones."""
+    if device.type == "cuda":
+        here = torch.cuda.current_stream(device)
+        here.wait_stream(_side_stream(here))
+
+
 def n_streams(device: torch.device, n_works: int, bytes_each: int) -> int:
     """Return how many tasks of this size may share a device: together they take at most half of its memory."""
     if device.type != "cuda" or torch.__version__ < MIN_TORCH_FOR_THREADS:

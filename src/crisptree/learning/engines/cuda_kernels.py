@@ -5,21 +5,39 @@ Nothing here adds atomically: every sum has one order, so that a fit on one kind
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+import torch
 import triton
 import triton.language as tl
 
 from crisptree.equations.leaves import DEEPEST_DOUBT
 
-ROWS_PER_TASK = 16
+ROWS_PER_TASK = 8
 FEATURES_AT_ONCE = 128
-FEATURES_OF_ROWS = 1024
+FEATURES_OF_ROWS = 512
+WARPS_OF_TASKS = 8
 TASKS_AT_ONCE = 64
 NODES_AT_ONCE = 256
+PARTS_AT_ONCE = 16
 
 GAMMA, LEARNING_RATE, L1, L2, SPATIAL_PENALTY, MASS_THRESHOLD, NOISE = (tl.constexpr(place) for place in range(7))
 """Index of each value in ``settings``. They travel as a tensor: a kernel would take a plain number as float32."""
 
 DOUBT = tl.constexpr(DEEPEST_DOUBT)
+
+
+def specialized(*names: str) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a kernel for the alignment and the divisors of these arguments only: other sizes share its code."""
+
+    def decorate(kernel: Callable[..., Any]) -> Any:
+        parameters = signature(kernel).parameters.items()
+        others = [name for name, one in parameters if name not in names and "constexpr" not in str(one.annotation)]
+        return triton.jit(do_not_specialize=others)(kernel)
+
+    return decorate
 
 
 @triton.jit
@@ -40,6 +58,13 @@ def _log_sigmoid(z):
 
 
 @triton.jit
+def _damped(settings, square):
+    """γ / √(1 + (π/8) γ² σ² ‖β‖²): the steepness of a split under noise on the inputs."""
+    gamma = tl.load(settings + GAMMA)
+    return gamma / tl.sqrt(1.0 + tl.load(settings + NOISE) * gamma * gamma * square)
+
+
+@triton.jit
 def _log_density(y, form, step, mask, OUTPUTS: tl.constexpr):
     """log N(y; m, v), where m, 1 / 2v and the log of the highest density follow each other, ``step`` apart."""
     log = tl.load(form + 2 * OUTPUTS * step, mask=mask, other=0.0)
@@ -56,7 +81,22 @@ def _moments(y, column, mask, OUTPUTS: tl.constexpr):
     return tl.where(column == 0, 1.0, tl.where(column <= OUTPUTS, value, value * value))
 
 
-@triton.jit(do_not_specialize=["first_task"])
+@triton.jit
+def _scores(base, here, weight, bias, settings, n_features, ROWS: tl.constexpr, FEATURES: tl.constexpr):
+    """f(x) of some rows at one split, and its steepness under noise on the inputs."""
+    sums = tl.zeros([ROWS], dtype=weight.dtype.element_ty)
+    squares = tl.zeros([FEATURES], dtype=weight.dtype.element_ty)
+    for start in range(0, n_features, FEATURES):
+        feature = start + tl.arange(0, FEATURES)
+        inside = feature < n_features
+        x = tl.load(base[:, None] + feature[None, :], mask=here[:, None] & inside[None, :], other=0.0)
+        beta = tl.load(weight + feature, mask=inside, other=0.0)
+        sums += tl.sum(x * beta[None, :], axis=1)
+        squares += beta * beta
+    return sums + tl.load(bias), _damped(settings, tl.sum(squares, axis=0))
+
+
+@specialized("X", "weight", "before_weight", "gradient", "n_features")
 def stump_tasks(
     X,
     y,
@@ -67,8 +107,7 @@ def stump_tasks(
     before_weight,
     before_bias,
     tables,
-    steepness,
-    before_steepness,
+    settings,
     task_group,
     task_begin,
     task_rows,
@@ -78,12 +117,14 @@ def stump_tasks(
     steps,
     gradient,
     bias_gradient,
+    pull,
     counts,
     log_likelihood,
     first_task,
     n_features,
     width,
     n_cells,
+    FRESH: tl.constexpr,
     OUTPUTS: tl.constexpr,
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
@@ -92,7 +133,8 @@ def stump_tasks(
     """Process a few rows of one stump: their part of the gradient, of the leaf counts and of the log-likelihood.
 
     ``width`` numbers are the table of a leaf, and so many its counts; see ``cuda_leaves``. Without ``OUTPUTS`` y are
-    classes.
+    classes. ``pull`` is what the steepness, which falls with ‖β‖ under noise, adds to the gradient per unit of each
+    weight: −(π/8) σ² γ² Σ r f. ``FRESH`` responsibilities come from the weights as they are.
     """
     slot = tl.program_id(0)
     task = first_task + slot
@@ -107,16 +149,14 @@ def stump_tasks(
     base = X + row * n_features
     own = group * n_features
     kind = X.dtype.element_ty
-    old_sum = tl.zeros([ROWS], dtype=kind)
-    new_sum = tl.zeros([ROWS], dtype=kind)
-    for start in range(0, n_features, FEATURES):
-        feature = start + tl.arange(0, FEATURES)
-        inside = feature < n_features
-        x = tl.load(base[:, None] + feature[None, :], mask=here[:, None] & inside[None, :], other=0.0)
-        old_sum += tl.sum(x * tl.load(before_weight + own + feature, mask=inside, other=0.0)[None, :], axis=1)
-        new_sum += tl.sum(x * tl.load(weight + own + feature, mask=inside, other=0.0)[None, :], axis=1)
-    gamma = tl.load(steepness + group)
-    old_score = tl.load(before_steepness + group) * (old_sum + tl.load(before_bias + group))
+    new_sum, gamma = _scores(base, here, weight + own, bias + group, settings, n_features, ROWS, FEATURES)
+    new_score = gamma * new_sum
+    old_score = new_score
+    if not FRESH:
+        old_sum, old_gamma = _scores(
+            base, here, before_weight + own, before_bias + group, settings, n_features, ROWS, FEATURES
+        )
+        old_score = old_gamma * old_sum
     if OUTPUTS == 0:
         cell = tables + group * width + label
         left = _log_sigmoid(-old_score) + tl.log(tl.load(cell, mask=here, other=1.0))
@@ -132,7 +172,6 @@ def stump_tasks(
     own_weight = tl.load(sample_weight + row, mask=here, other=0.0)
     once = own_weight * tl.load(task_in_counts + task)
     in_loss = tl.load(task_in_loss + task)
-    new_score = gamma * (new_sum + tl.load(bias + group))
     residual = gamma * own_weight * in_loss * (h_left * _sigmoid(new_score) - h_right * _sigmoid(-new_score))
 
     for start in range(0, n_features, FEATURES):
@@ -143,6 +182,7 @@ def stump_tasks(
             gradient + slot.to(tl.int64) * n_features + feature, tl.sum(x * residual[:, None], axis=0), mask=inside
         )
     tl.store(bias_gradient + slot, tl.sum(residual, axis=0))
+    tl.store(pull + slot, -tl.load(settings + NOISE) * gamma * gamma * tl.sum(residual * new_sum, axis=0))
     tl.store(log_likelihood + task, tl.sum(tl.where(here, once * likelihood, 0.0), axis=0))
     column = tl.arange(0, WIDTH)
     if OUTPUTS == 0:
@@ -156,7 +196,7 @@ def stump_tasks(
     tl.store(steps + group, tl.load(steps + group) + 1, mask=is_first)
 
 
-@triton.jit
+@specialized()
 def stump_counts(
     task_counts, group_tasks, group_start, counts, width, n_cells, WIDTH: tl.constexpr, TASKS: tl.constexpr
 ):
@@ -179,7 +219,7 @@ def stump_counts(
     tl.store(counts + side * n_cells + group * width + column, total, mask=column < width)
 
 
-@triton.jit(do_not_specialize=["begin", "step"])
+@specialized()
 def route(
     scores,
     bias,
@@ -320,76 +360,22 @@ LOG_BETA_1 = tl.constexpr(-0.10536051565782628)
 LOG_BETA_2 = tl.constexpr(-0.0010005003335835335)
 
 
-@triton.jit
+@specialized("weight", "n_features")
 def damp(weight, settings, steepness, n_features, FEATURES: tl.constexpr):
-    """γ / √(1 + (π/8) γ² σ² ‖β‖²) of one split: its steepness under noise on the inputs."""
+    """Compute the steepness of one split under noise on the inputs."""
     split = tl.program_id(0)
     square = tl.zeros([FEATURES], dtype=weight.dtype.element_ty)
     for start in range(0, n_features, FEATURES):
         feature = start + tl.arange(0, FEATURES)
         value = tl.load(weight + split * n_features + feature, mask=feature < n_features, other=0.0)
         square += value * value
-    gamma = tl.load(settings + GAMMA)
-    tl.store(
-        steepness + split, gamma / tl.sqrt(1.0 + tl.load(settings + NOISE) * gamma * gamma * tl.sum(square, axis=0))
-    )
+    tl.store(steepness + split, _damped(settings, tl.sum(square, axis=0)))
 
 
-@triton.jit(do_not_specialize=["first_split", "first_slot"])
-def noise_gradient(
-    gradient,
-    bias_gradient,
-    weight,
-    bias,
-    steepness,
-    pull,
-    splits,
-    slots,
-    settings,
-    first_split,
-    first_slot,
-    n_features,
-    FEATURES: tl.constexpr,
-):
-    """Compute the contribution of the norm-dependent steepness of a split to the gradient, per unit of each weight.
-
-    −(π/8) σ² γ² Σ g f, where Σ g f is β times the gradient plus b times the bias's own.
-    """
-    number = tl.program_id(0)
-    split = tl.load(splits + first_split + number)
-    first = tl.load(slots + first_slot + number)
-    end = tl.load(slots + first_slot + number + 1)
-    sums = tl.zeros([FEATURES], dtype=weight.dtype.element_ty)
-    for slot in range(first, end):
-        for start in range(0, n_features, FEATURES):
-            feature = start + tl.arange(0, FEATURES)
-            inside = feature < n_features
-            part = tl.load(gradient + slot * n_features + feature, mask=inside, other=0.0)
-            sums += part * tl.load(weight + split * n_features + feature, mask=inside, other=0.0)
-        sums += tl.where(tl.arange(0, FEATURES) == 0, tl.load(bias_gradient + slot) * tl.load(bias + split), 0.0)
-    gamma = tl.load(steepness + split)
-    tl.store(pull + split, -tl.load(settings + NOISE) * gamma * gamma * tl.sum(sums, axis=0))
-
-
-@triton.jit(do_not_specialize=["first_split", "first_slot"])
-def add_laplacian_gradient(
-    gradient,
-    weight,
-    splits,
-    slots,
-    settings,
-    shares,
-    first_split,
-    first_slot,
-    height,
-    line,
-    channels,
-    n_features,
-    FEATURES: tl.constexpr,
-):
-    """Add 2 λ M β to the first part of each split's gradient: every pixel against its four neighbours."""
-    split = tl.load(splits + first_split + tl.program_id(0))
-    slot = tl.load(slots + first_slot + tl.program_id(0))
+@specialized("weight", "gradient", "n_features")
+def laplacian_gradient(weight, gradient, settings, shares, height, line, channels, n_features, FEATURES: tl.constexpr):
+    """Compute 2 λ M β, the gradient of the spatial penalty: every pixel against its four neighbours."""
+    split = tl.program_id(0)
     feature = tl.program_id(1) * FEATURES + tl.arange(0, FEATURES)
     inside = feature < n_features
     image = weight + split * n_features + feature
@@ -404,9 +390,8 @@ def add_laplacian_gradient(
     pull += tl.where(before, center - tl.load(image - channels, mask=before, other=0.0), 0.0)
     after = inside & (column < line - channels)
     pull += tl.where(after, center - tl.load(image + channels, mask=after, other=0.0), 0.0)
-    into = gradient + slot * n_features + feature
     strength = 2.0 * tl.load(settings + SPATIAL_PENALTY) * tl.load(shares + split)
-    tl.store(into, tl.load(into, mask=inside) + strength * pull, mask=inside)
+    tl.store(gradient + split * n_features + feature, strength * pull, mask=inside)
 
 
 @triton.jit
@@ -423,8 +408,106 @@ def _adam_step(value, mean, square, gradient, steps, learning_rate, l1):
     return tl.where(l1 > 0, shrunk, moved), mean, square  # the maximum alone would turn what is no number into zero
 
 
-@triton.jit(do_not_specialize=["first_split", "first_slot"])
-def adam(
+@triton.jit
+def _move_weights(
+    at,
+    inside,
+    total,
+    rate,
+    shrinkage,
+    taken,
+    weight,
+    weight_mean,
+    weight_square,
+    penalty_gradient,
+    SPATIAL: tl.constexpr,
+):
+    """Take a step on some weights with their gradient; return the new ones."""
+    if SPATIAL:
+        total += tl.load(penalty_gradient + at, mask=inside, other=0.0)
+    value = tl.load(weight + at, mask=inside, other=0.0)
+    mean = tl.load(weight_mean + at, mask=inside, other=0.0)
+    square = tl.load(weight_square + at, mask=inside, other=0.0)
+    l2, l1 = shrinkage
+    value, mean, square = _adam_step(value, mean, square, total + l2 * value, taken, rate, l1)
+    tl.store(weight + at, value, mask=inside)
+    tl.store(weight_mean + at, mean, mask=inside)
+    tl.store(weight_square + at, square, mask=inside)
+    return value
+
+
+@triton.jit
+def _move_bias(split, gradient, rate, taken, bias, bias_mean, bias_square):
+    one = split + tl.arange(0, 1)
+    value, mean, square = _adam_step(
+        tl.load(bias + one),
+        tl.load(bias_mean + one),
+        tl.load(bias_square + one),
+        gradient + tl.zeros([1], dtype=bias.dtype.element_ty),
+        taken,
+        rate,
+        0.0,
+    )
+    tl.store(bias + one, value)
+    tl.store(bias_mean + one, mean)
+    tl.store(bias_square + one, square)
+
+
+@specialized("weight", "weight_mean", "weight_square", "gradient", "n_features")
+def move_stumps(
+    weight,
+    bias,
+    weight_mean,
+    weight_square,
+    bias_mean,
+    bias_square,
+    steps,
+    gradient,
+    bias_gradient,
+    pull,
+    penalty_gradient,
+    splits,
+    slots,
+    settings,
+    shares,
+    first_split,
+    first_slot,
+    n_features,
+    SPATIAL: tl.constexpr,
+    FEATURES: tl.constexpr,
+    TASKS: tl.constexpr,
+):
+    """Sum the gradient of one stump over its tasks and take its step, a few features at a time."""
+    number = tl.program_id(0)
+    split = tl.load(splits + first_split + number)
+    slot = tl.load(slots + first_slot + number)
+    end = tl.load(slots + first_slot + number + 1)
+    kind = weight.dtype.element_ty
+    feature = tl.program_id(1) * FEATURES + tl.arange(0, FEATURES)
+    inside = feature < n_features
+    total = tl.zeros([FEATURES], dtype=kind)
+    bias_total = tl.zeros([TASKS], dtype=kind)
+    pull_total = tl.zeros([TASKS], dtype=kind)
+    for start in range(slot, end, TASKS):
+        place = start + tl.arange(0, TASKS)
+        parts = gradient + place[:, None] * n_features + feature[None, :]
+        total += tl.sum(tl.load(parts, mask=(place < end)[:, None] & inside[None, :], other=0.0), axis=0)
+        bias_total += tl.load(bias_gradient + place, mask=place < end, other=0.0)
+        pull_total += tl.load(pull + place, mask=place < end, other=0.0)
+    taken = tl.load(steps + split)
+    rate = tl.load(settings + LEARNING_RATE)
+    share = tl.load(shares + split)
+    shrinkage = 2.0 * tl.load(settings + L2) * share + tl.sum(pull_total, axis=0), tl.load(settings + L1) * share
+    at = split * n_features + feature
+    _move_weights(
+        at, inside, total, rate, shrinkage, taken, weight, weight_mean, weight_square, penalty_gradient, SPATIAL
+    )
+    if tl.program_id(1) == 0:
+        _move_bias(split, tl.sum(bias_total, axis=0), rate, taken, bias, bias_mean, bias_square)
+
+
+@specialized("weight", "weight_mean", "weight_square", "gradient", "n_features")
+def move_splits(
     weight,
     bias,
     weight_mean,
@@ -435,57 +518,178 @@ def adam(
     moving,
     gradient,
     bias_gradient,
-    pull,
-    splits,
-    slots,
+    penalty_gradient,
+    steepness,
     settings,
     shares,
-    first_split,
-    first_slot,
     n_features,
+    SPATIAL: tl.constexpr,
+    FEATURES: tl.constexpr,
+):
+    """Take the step of one split if a row has reached it, and compute its new steepness.
+
+    Under noise the steepness falls with ‖β‖, which adds −(π/8) σ² γ² Σ r f to the gradient per unit of each weight.
+    Σ r f is β times the gradient plus b times the bias's own.
+    """
+    split = tl.program_id(0)
+    if tl.load(moving + split) != 0:
+        taken = tl.load(steps + split) + 1
+        kind = weight.dtype.element_ty
+        products = tl.zeros([FEATURES], dtype=kind)
+        for start in range(0, n_features, FEATURES):
+            feature = start + tl.arange(0, FEATURES)
+            at = split * n_features + feature
+            value = tl.load(weight + at, mask=feature < n_features, other=0.0)
+            products += value * tl.load(gradient + at, mask=feature < n_features, other=0.0)
+        gamma = tl.load(steepness + split)
+        bias_total = tl.load(bias_gradient + split)
+        product = tl.sum(products, axis=0) + bias_total * tl.load(bias + split)
+        pull = -tl.load(settings + NOISE) * gamma * gamma * product
+        rate = tl.load(settings + LEARNING_RATE)
+        share = tl.load(shares + split)
+        shrinkage = 2.0 * tl.load(settings + L2) * share + pull, tl.load(settings + L1) * share
+        squares = tl.zeros([FEATURES], dtype=kind)
+        for start in range(0, n_features, FEATURES):
+            feature = start + tl.arange(0, FEATURES)
+            inside = feature < n_features
+            at = split * n_features + feature
+            total = tl.load(gradient + at, mask=inside, other=0.0)
+            value = _move_weights(
+                at, inside, total, rate, shrinkage, taken, weight, weight_mean, weight_square, penalty_gradient, SPATIAL
+            )
+            squares += tl.where(inside, value * value, 0.0)
+        tl.debug_barrier()
+        _move_bias(split, bias_total, rate, taken, bias, bias_mean, bias_square)
+        tl.store(steepness + split, _damped(settings, tl.sum(squares, axis=0)))
+        tl.store(steps + split, taken)
+        tl.store(moving + split, 0)
+
+
+MAX_UNITS = tl.constexpr(2.0**50)
+OUT_OF_BOUNDS = tl.constexpr(2**32)
+ROUNDING = tl.constexpr(1.5 * 2.0**52)
+"""Added to a number of at most ``MAX_UNITS``, it leaves no digits behind the point."""
+
+
+@specialized("gradient", "n_features")
+def add_in_units(
+    gradient,
+    bias_gradient,
+    reached,
+    sums,
+    units,
+    splits,
+    starts,
+    ends,
+    first_split,
+    n_parts,
+    n_features,
+    IS_TREE: tl.constexpr,
     FEATURES: tl.constexpr,
     TASKS: tl.constexpr,
 ):
-    """Sum the gradient of one split over its slots and take its step, a few features at a time."""
+    """Add the gradients of one split in several tasks, or in the parts of a tree, to its sum in integer units.
+
+    ``torch_engine.add_in_units`` is the definition.
+    """
     number = tl.program_id(0)
-    split = tl.load(splits + first_split + number)
-    slot = tl.load(slots + first_slot + number)
-    end = tl.load(slots + first_slot + number + 1)
-    learning_rate = tl.load(settings + LEARNING_RATE)
-    if tl.load(moving + split) != 0:
-        kind = weight.dtype.element_ty
-        feature = tl.program_id(1) * FEATURES + tl.arange(0, FEATURES)
-        inside = feature < n_features
-        at = split * n_features + feature
-        total = tl.zeros([FEATURES], dtype=kind)
-        bias_total = tl.zeros([TASKS], dtype=kind)
-        for start in range(slot, end, TASKS):
-            place = start + tl.arange(0, TASKS)
-            parts = gradient + place[:, None] * n_features + feature[None, :]
-            total += tl.sum(tl.load(parts, mask=(place < end)[:, None] & inside[None, :], other=0.0), axis=0)
-            bias_total += tl.load(bias_gradient + place, mask=place < end, other=0.0)
-        taken = tl.load(steps + split)
-        value = tl.load(weight + at, mask=inside, other=0.0)
-        mean = tl.load(weight_mean + at, mask=inside, other=0.0)
-        square = tl.load(weight_square + at, mask=inside, other=0.0)
-        share = tl.load(shares + split)
-        total += (2.0 * tl.load(settings + L2) * share + tl.load(pull + split)) * value
-        l1 = tl.load(settings + L1) * share
-        value, mean, square = _adam_step(value, mean, square, total, taken, learning_rate, l1)
-        tl.store(weight + at, value, mask=inside)
-        tl.store(weight_mean + at, mean, mask=inside)
-        tl.store(weight_square + at, square, mask=inside)
-        if tl.program_id(1) == 0:
-            one = split + tl.arange(0, 1)
-            new_bias, new_mean, new_square = _adam_step(
-                tl.load(bias + one),
-                tl.load(bias_mean + one),
-                tl.load(bias_square + one),
-                tl.sum(bias_total, axis=0) + tl.zeros([1], dtype=kind),
-                taken,
-                learning_rate,
-                0.0,
-            )
-            tl.store(bias + one, new_bias)
-            tl.store(bias_mean + one, new_mean)
-            tl.store(bias_square + one, new_square)
+    if IS_TREE:  # the splits of every part follow each other
+        split = number
+        start = number
+        stride = tl.num_programs(0)
+        end = number + n_parts * stride
+        n_reached = n_parts * tl.load(reached + split)
+    else:
+        split = tl.load(splits + first_split + number)
+        start = tl.load(starts + first_split + number)
+        stride = 1
+        end = tl.load(ends + first_split + number)
+        n_reached = end - start
+    feature = tl.program_id(1) * FEATURES + tl.arange(0, FEATURES)
+    inside = feature <= n_features  # the bias comes last
+    per_unit = 1.0 / tl.load(units + feature, mask=inside, other=1.0)  # exact, for a power of 2
+    total = tl.zeros([FEATURES], dtype=tl.int64)
+    n_bad = tl.zeros([FEATURES], dtype=tl.int64)
+    for first in range(start, end, TASKS * stride):
+        place = (first + tl.arange(0, TASKS) * stride).to(tl.int64)
+        here = place < end
+        part = tl.load(
+            gradient + place[:, None] * n_features + feature[None, :],
+            mask=here[:, None] & (feature < n_features)[None, :],
+            other=0.0,
+        )
+        of_bias = tl.load(bias_gradient + place, mask=here, other=0.0)
+        part = tl.where((feature == n_features)[None, :], of_bias[:, None], part)
+        whole = (part.to(tl.float64) * per_unit[None, :] + ROUNDING) - ROUNDING
+        is_good = tl.abs(whole) < MAX_UNITS
+        total += tl.sum(tl.where(is_good, whole, 0.0).to(tl.int64), axis=0)
+        n_bad += tl.sum(tl.where(is_good, 0, 1).to(tl.int64), axis=0)
+    line = sums + split.to(tl.int64) * (n_features + 2)
+    tl.store(line + feature, tl.load(line + feature, mask=inside, other=0) + total, mask=inside)
+    added = tl.sum(tl.where(inside, n_bad, 0), axis=0) * OUT_OF_BOUNDS
+    added += tl.where(tl.program_id(1) == 0, n_reached, 0).to(tl.int64)
+    tl.atomic_add(line + n_features + 1, added, mask=added != 0)  # whole numbers, whose order does not matter
+
+
+@specialized("gradient", "n_features")
+def take_sums(sums, units, gradient, bias_gradient, moving, largest_number, n_features, FEATURES: tl.constexpr):
+    """Turn the sums of one split into its gradient, set them to zero, and record how often it was reached."""
+    split = tl.program_id(0)
+    line = sums + split.to(tl.int64) * (n_features + 2)
+    number = tl.load(line + n_features + 1)
+    kind = gradient.dtype.element_ty
+    for start in range(0, n_features + 1, FEATURES):
+        feature = start + tl.arange(0, FEATURES)
+        inside = feature <= n_features
+        unit = tl.load(units + feature, mask=inside, other=1.0)
+        value = (tl.load(line + feature, mask=inside, other=0).to(tl.float64) * unit).to(kind)
+        tl.store(gradient + split * n_features + feature, value, mask=feature < n_features)
+        tl.store(bias_gradient + split + feature * 0, value, mask=feature == n_features)
+    tl.debug_barrier()
+    for start in range(0, n_features + 2, FEATURES):
+        feature = start + tl.arange(0, FEATURES)
+        tl.store(line + feature, tl.zeros([FEATURES], dtype=tl.int64), mask=feature < n_features + 2)
+    tl.store(moving + split, (number > 0).to(tl.int32))
+    tl.atomic_max(largest_number, number)
+
+
+TYPES: dict[str, str] = {
+    **dict.fromkeys(("order", "task_group", "task_begin", "task_rows", "group_tasks", "group_start"), "int64"),
+    **dict.fromkeys(("level_splits", "left_node", "right_node", "splits", "slots", "starts", "ends", "sums"), "int64"),
+    **dict.fromkeys(("task_is_first", "steps", "moving", "reached", "level_start"), "int32"),
+    **dict.fromkeys(("units",), "float64"),
+    "largest_number": "int64",
+}
+"""Types of the tensors of all kernels; others have the type of the rows."""
+
+NUMBERS = {"first_task", "width", "n_cells", "begin", "step", "before_at", "score_width", "n_splits", "n_leaves"}
+NUMBERS |= {"n_levels", "first_split", "first_slot", "height", "line", "channels", "n_parts"}
+"""Arguments that are numbers."""
+
+
+CAN_BUILD_IN_THREADS = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 5)
+"""Later versions of Triton are meant to build kernels in several threads."""
+
+BUILT_AHEAD: dict[str, dict[str, Any]] = {
+    "stump_tasks": {"ROWS": ROWS_PER_TASK, "num_warps": WARPS_OF_TASKS},
+    "move_stumps": {"FEATURES": FEATURES_AT_ONCE, "TASKS": TASKS_AT_ONCE},
+    "stump_counts": {"TASKS": TASKS_AT_ONCE},
+    "damp": {},
+    "route": {"NODES": NODES_AT_ONCE},
+    "move_splits": {},
+}
+"""Kernels of every training, and the constants of each that do not depend on it."""
+
+
+def build(name: str, dtype: torch.dtype, y: torch.dtype, n_features: int, constants: dict[str, Any]) -> None:
+    """Build a kernel and its launcher without running it; those that are there already are taken as they are."""
+    kernel = globals()[name]
+    known = {"y": y, "n_features": n_features, "FEATURES": constants["ROW_BLOCK"], **constants, **BUILT_AHEAD[name]}
+    arguments = []
+    for argument in kernel.arg_names:
+        number, tensor = (2 if argument in NUMBERS else None), TYPES.get(argument)
+        default = number or (getattr(torch, tensor) if tensor else dtype)
+        arguments.append(known.get(argument, default))
+    options = {option: known[option] for option in ("num_warps",) if option in known}
+    built = kernel.warmup(*arguments, grid=(1,), **options)
+    getattr(built, "run", None)  # which compiles the launcher

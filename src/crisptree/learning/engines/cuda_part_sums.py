@@ -18,9 +18,11 @@ from crisptree.learning.engines.cuda_engine import (
     CudaWorkspace,
     StumpWorkspace,
     TreeWorkspace,
+    build_kernels,
+    kernels,
 )
 from crisptree.learning.engines.cuda_graphs import capture_graph, launching, on_device
-from crisptree.learning.engines.torch_engine import OUT_OF_BOUNDS, add_in_units, scaled_units
+from crisptree.learning.engines.torch_engine import OUT_OF_BOUNDS, scaled_units
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import Samples
 
@@ -41,7 +43,6 @@ class PartWorkspace(CudaWorkspace):
 
     def begin_parts(self, steepness: float) -> None:
         self.remember()
-        self.damp(self.steepness)
         self.scaled_units.copy_(scaled_units(self.units, steepness))
         self.number.zero_()
 
@@ -55,18 +56,42 @@ class PartWorkspace(CudaWorkspace):
 
     def move_sums(self) -> None:
         """Move the splits with rows in some process, and set ``sums`` to zero."""
-        number = self.sums[:, -1]
-        self.moving.copy_(number > 0)
-        self.steps.add_(self.moving)
-        gradient = self.sums[:, :-1] * self.scaled_units
-        self.gradient.copy_(gradient[:, :-1])
-        self.bias_gradient.copy_(gradient[:, -1])
-        self.move(self.n_splits, self.every_split, self.every_split, 0, 0, 1)
-        if self.zeros is not None:
-            self.weight.masked_fill_(self.zeros, 0.0)
-        self.damp(self.steepness)
-        torch.maximum(self.number, number.max(), out=self.number)
-        self.sums.zero_()
+        kernels.take_sums[(self.n_splits,)](
+            self.sums,
+            self.scaled_units,
+            self.gradient,
+            self.bias_gradient,
+            self.moving,
+            self.number,
+            self.n_features,
+            FEATURES=self.row_block,
+        )
+        self.move_splits()
+
+    def add_in_units(
+        self,
+        gradient: Tensor,
+        bias_gradient: Tensor,
+        n_splits: int,
+        tables: tuple[Tensor, Tensor, Tensor],
+        first: int = 0,
+        n_parts: int = 0,
+    ) -> None:
+        """Add gradients of tasks, whose splits and ranges stand in tables, or of parts of a tree, to ``sums``."""
+        kernels.add_in_units[(n_splits, -(-(self.n_features + 1) // kernels.FEATURES_AT_ONCE))](
+            gradient,
+            bias_gradient,
+            self.moving,
+            self.sums,
+            self.scaled_units,
+            *tables,
+            first,
+            n_parts,
+            self.n_features,
+            IS_TREE=n_parts > 0,
+            FEATURES=kernels.FEATURES_AT_ONCE,
+            TASKS=kernels.PARTS_AT_ONCE,
+        )
 
 
 class PartStumpWorkspace(StumpWorkspace, PartWorkspace):
@@ -81,13 +106,23 @@ class PartStumpWorkspace(StumpWorkspace, PartWorkspace):
         self.tasks[3].zero_()  # what is first in its step: here ``move_sums`` counts steps
         self.likelihood_part = self.task_part
         self.part_counts = self.counts.new_zeros(2, self.n_splits * self.n_parts * self.width)
+        # Of every split of a step the range of its tasks: those of its parts follow each other.
+        tables: list[list[np.ndarray[Any, Any]]] = [[], [], []]
+        self.step_splits = []
+        for (update, *_), (_, n_tasks, *_) in zip(self.schedule, self.layout, strict=True):
+            number = -(-update.lengths // kernels.ROWS_PER_TASK)
+            groups, cells = np.unique(update.active // self.n_parts, return_index=True)
+            start = (np.cumsum(number) - number)[cells]
+            self.step_splits.append((sum(map(len, tables[0])), len(groups)))
+            for table, values in zip(tables, (groups, start, np.append(start, n_tasks)[1:]), strict=True):
+                table.append(values)
+        splits, starts, ends = (self.numbers(np.concatenate(table), torch.long) for table in tables)
+        self.step_tables = splits, starts, ends
 
     def add(self, step: int) -> None:
-        first, number, *_ = self.layout[step]
-        self.launch_tasks(first, number)
-        gradient = torch.cat([self.task_gradient[:number], self.task_bias_gradient[:number, None]], dim=1)
-        group = self.tasks[0][first : first + number]
-        add_in_units(self.sums, gradient, self.scaled_units, torch.ones_like(group), group)
+        self.launch_tasks(*self.layout[step][:2])
+        first, number = self.step_splits[step]
+        self.add_in_units(self.task_gradient, self.task_bias_gradient, number, self.step_tables, first)
 
     def counts_by_part(self) -> Tensor:
         if len(self.log_likelihood):
@@ -122,11 +157,15 @@ class PartTreeWorkspace(TreeWorkspace, PartWorkspace):
             self.pieces.append(pieces)
         self.positions, self.present = self.numbers(np.concatenate(positions)), self.numbers(np.concatenate(present))
         self.likelihood_part = np.concatenate(part)
-        self.part_counts = self.counts.new_zeros(self.n_parts, *self.counts.shape, dtype=torch.float64)
+        self.part_counts = self.counts.new_zeros(self.n_parts, *self.counts.shape)
         self.places, self.order = torch.empty_like(self.positions), torch.arange(n_positions, device=self.device)
         y = self.leaves.y
         self.y, self.row_weights = y.new_empty(n_positions, *y.shape[1:]), self.empty(n_positions)
         self.allocate(max(piece, 1), n_positions)
+
+    @staticmethod
+    def copies(n_values: int) -> bool:
+        return False
 
     def begin(self, settings: EpochSettings, order: Tensor, leaves: Tensor) -> None:
         self.places.copy_(order[self.positions])
@@ -143,13 +182,12 @@ class PartTreeWorkspace(TreeWorkspace, PartWorkspace):
             torch.index_select(self.rows, 0, self.places[begin:end], out=self.x[:rows])
             x = self.x[:rows].view(shape)
             torch.bmm(x, products.expand(len(part), -1, -1), out=self.scores[:rows].view(shape))
-            self.moving.zero_()
             self._route(step, begin, rows)
             residual = self.residual[:rows].view(shape)
-            gradient = torch.cat([residual.mT @ x, residual.sum(dim=1)[..., None]], dim=2)
-            add_in_units(self.sums, gradient, self.scaled_units, self.moving, None)
+            unused = part, part, part
+            self.add_in_units(residual.mT @ x, residual.sum(dim=1), self.n_splits, unused, n_parts=len(part))
             h = self.nodes[:rows, self.n_splits :].view(shape)
-            self.part_counts.index_add_(0, part, (h.mT @ self.adds[:rows].view(shape)).double())
+            self.part_counts.index_add_(0, part, h.mT @ self.adds[:rows].view(shape))
 
     def counts_by_part(self) -> Tensor:
         return self.part_counts
@@ -171,6 +209,7 @@ class CudaPartSums(CudaEngine):
         self.state, self.samples, self.plan, self.parts, self.part_steps = state, samples, plan, parts, steps
         kind = PartTreeWorkspace if state.is_whole_tree else PartStumpWorkspace
         self.workspace = kind(state, samples, plan, fresh, parts, steps)
+        build_kernels(self.workspace)
         self.sums, self.n_epochs, self.graph = self.workspace.sums, 0, None
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.weights: Any = None
