@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crisptree.data.raw_rows import SCALES, Scaling
+from crisptree.data.raw_rows import CACHE_LINE, SCALES, Scaling
 
 
 @pytest.fixture
@@ -59,3 +59,10 @@ def test_extreme_columns_are_scaled_without_overflow(size):
 def test_a_single_row_has_only_constant_columns():
     scaling = Scaling.learn(np.ones((1, 3), dtype=np.float32), np.ones(1), "feature")
     assert not scaling.factor.any()
+
+
+@pytest.mark.parametrize("n_rows", [1, 300])
+def test_scaled_rows_begin_with_a_cache_line(rows, n_rows):
+    scaled = Scaling.learn(rows, np.ones(300), "feature").apply(rows[:n_rows])
+    assert scaled.shape == (n_rows, 4)
+    assert scaled.ctypes.data % CACHE_LINE == 0

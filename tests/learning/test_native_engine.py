@@ -60,15 +60,27 @@ def test_a_small_mass_threshold_changes_little_and_saves_much(threshold, monkeyp
     assert steps.pairs < 0.6 * len(data) * tree.structure.n_splits
 
 
-def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
+def whole_tree(data):
+    return WholeTree(random_tree(CHAIN, 6, 4), data)
+
+
+def two_stumps(data):
+    splits = ObliqueSplits.initial(torch.zeros(2, 6, dtype=torch.float64), generator())
+    groups = Groups(torch.arange(len(data)), torch.tensor([len(data) // 3, len(data) - len(data) // 3]))
+    return Stumps(splits, random_tables(4, 4).reshape(2, -1), groups)
+
+
+@pytest.mark.parametrize("make", [whole_tree, two_stumps])
+@pytest.mark.parametrize(("n_rows", "batch_size"), [(150, 70), (1201, 1201)])  # tasks of 32 rows, few and many
+def test_the_number_of_threads_does_not_change_a_bit(make, n_rows, batch_size, monkeypatch):
     monkeypatch.setattr("crisptree.threads.available_cores", lambda: 5)
     monkeypatch.setattr("crisptree.learning.samples.MIN_VALUES_FOR_THREADS", 0)
     results = []
     for threads in (1, 2, 5):
-        data = replace(samples(), n_jobs=threads)
+        data = replace(samples(n_rows), n_jobs=threads)
         assert data.threads == threads
-        trainee = WholeTree(random_tree(CHAIN, 6, 4), data)
-        training_loop.train(trainee, data, Plan(epochs=3, batch_size=70), generator=generator())
+        trainee = make(data)
+        training_loop.train(trainee, data, Plan(epochs=3, batch_size=batch_size), generator=generator())
         results.append(trainee.splits.parameters["weight"].detach().clone())
     assert torch.equal(results[0], results[1])
     assert torch.equal(results[0], results[2])

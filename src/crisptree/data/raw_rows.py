@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -19,6 +20,8 @@ MAX_FLOAT32 = float(np.finfo(np.float32).max)
 VALUES_IN_CACHE = 2**16
 """Values that are scaled at a time where rows have few features."""
 
+CACHE_LINE = 64
+
 MIN_SPREAD = 1e-35
 """Columns with a smaller range count as constant: the folded weight would overflow float32."""
 
@@ -26,6 +29,13 @@ MIN_SPREAD = 1e-35
 def scale(values: Any, center: Any, factor: Any) -> Any:
     """(x − center) · factor, for arrays and tensors; clipped to the range of float32."""
     return ((values - center) * factor).clip(-MAX_FLOAT32, MAX_FLOAT32)
+
+
+def _empty_at_cache_line(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+    """Allocate an array that begins with a cache line: vectors of the kernels cross none where rows are whole ones."""
+    memory = np.empty(math.prod(shape) + CACHE_LINE // 4, dtype=np.float32)
+    start = -memory.__array_interface__["data"][0] % CACHE_LINE // 4
+    return memory[start : start + math.prod(shape)].reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +83,7 @@ class Scaling:
 
     def apply(self, X: Floats, n_jobs: int | None = 1) -> npt.NDArray[np.float32]:
         """Scale rows in double precision; the result is float32."""
-        result = np.empty(X.shape, dtype=np.float32)
+        result = _empty_at_cache_line(X.shape)
 
         def scale_block(rows: slice) -> None:
             with np.errstate(under="ignore"):  # what underflows is 0
