@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.equations.leaves import entropy
 from crisptree.targets.base import (
     Array,
     EncodedTarget,
@@ -126,12 +125,18 @@ class Classes(Target):
         return np.asarray(statistics.sum(axis=-1))
 
     def impurity(self, statistics: Doubles) -> Doubles:
-        """N · H: the rows' number times the entropy of their classes."""
-        return self.weight(statistics) * entropy(statistics)
+        """N · H: the rows' number times the entropy of their classes, H = −Σ_k p_k log p_k."""
+        return self.weight(statistics) * self._entropy(statistics)
 
     def mean_impurity(self, statistics: Doubles, unit: Doubles | None) -> Doubles:
         """Entropy in bits."""
-        return entropy(statistics) / np.log(2.0)
+        return self._entropy(statistics) / np.log(2.0)
+
+    def _entropy(self, counts: Doubles) -> Doubles:
+        """−Σ_k p_k log p_k of the class frequencies, zero for no samples at all.  (…, n_classes) → (…)"""
+        shares = counts / np.maximum(self.weight(counts), np.finfo(float).tiny)[..., None]
+        logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+        return np.asarray(-(shares * logs).sum(axis=-1))
 
     def is_mixed(self, statistics: Doubles) -> npt.NDArray[np.bool_]:
         return np.asarray((statistics > 0).sum(axis=-1) > 1)
