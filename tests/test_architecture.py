@@ -90,6 +90,7 @@ LIBRARIES = {
         "data/rows.py",
         "tree",
         "learning",
+        "pipeline/batches.py",
         "pipeline/trees.py",
         "persistence/trees.py",
         "cli/training.py",

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from crisptree.data.rows import ArrayRows, SelectedRows
 from crisptree.learning.cart import fit_cart
 from crisptree.learning.engines.native_engine import LbfgsEngine
-from crisptree.learning.finetuning import finetune
+from crisptree.learning.growth import Stumps
 from crisptree.learning.history import StopTraining
+from crisptree.learning.loop import finetune
 from crisptree.learning.native_trees import TreeProblem, merge_growth, train_trees, whole_problem
 from crisptree.learning.options import (
     LBFGS_PHASES,
@@ -27,7 +28,6 @@ from crisptree.learning.options import (
     WeightConstraints,
 )
 from crisptree.learning.samples import Samples
-from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians
@@ -105,7 +105,7 @@ def first_stump(data):
     X, weight = data.rows.values.numpy(), data.weight.numpy()
     bias = -direction @ np.average(X, axis=0, weights=weight)
     splits = ObliqueSplits(torch.from_numpy(direction[None]), torch.tensor([bias]))
-    return Stumps(splits, torch.from_numpy(raw / raw.sum(1, keepdims=True)), data.everything())
+    return Stumps(splits, torch.from_numpy(raw / raw.sum(1, keepdims=True)), data.as_one_group())
 
 
 def test_a_stump_begins_at_the_random_numbers_of_its_node_and_ends_where_the_engine_does():

@@ -24,22 +24,23 @@ from crisptree.inference.finalization import (
 from crisptree.learning import native_trees
 from crisptree.learning.cart import fit_cart
 from crisptree.learning.engines.cuda_graphs import n_streams, streams
-from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growth import (
+    Outcome,
     Request,
     TrainedStumps,
     find_batched_stumps,
     grow,
-    grow_balanced,
     grow_by_requests,
     grow_side_by_side,
     single_leaf,
 )
 from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
 from crisptree.learning.linear_leaves import compute_residuals, with_models
-from crisptree.learning.options import Spec, WeightConstraints
+from crisptree.learning.loop import TrainedTree, finetune, hard_score
+from crisptree.learning.options import Spec, WeightConstraints, constrain_start
 from crisptree.learning.samples import (
     RowSet,
+    RowSource,
     Samples,
     Shifts,
     StoppableCallback,
@@ -47,10 +48,9 @@ from crisptree.learning.samples import (
     get_iteration,
     relative_weights,
 )
-from crisptree.learning.sources.base import SummedRows
-from crisptree.learning.stumps import Outcome
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, resolve_kind
 from crisptree.splits.module import seed_torch
+from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Gaussians
 from crisptree.threads import limit_trainings, n_threads, workers
 from crisptree.tree import Tree
@@ -58,8 +58,6 @@ from crisptree.tree import Tree
 MAX_VALUES_FOR_CPU = 200_000
 """Rows × features below which a fit of hyperplanes is sooner done on the CPU than on CUDA, its first one by far: there
 kernels are built for a device once, which takes seconds; see docs/results/training-speed.md."""
-
-Rows = Samples | SummedRows
 
 
 class Fitted(NamedTuple):
@@ -167,7 +165,7 @@ def _train_from_starts(train: Callable[[TrainingContext], Training], context: Tr
 
 
 def finetune_tree(
-    context: TrainingContext, greedy: TrainedTree, validation: Rows | None, prior_counts: Tensor | None = None
+    context: TrainingContext, greedy: TrainedTree, validation: RowSource | None, prior_counts: Tensor | None = None
 ) -> TrainedTree:
     """Finetune a grown tree unless growth was stopped; ``prior_counts`` are leaf statistics of earlier rows."""
     spec, zeros = context.spec, None
@@ -222,7 +220,7 @@ class TrainingContext(NamedTuple):
     """State that the phases of a training share."""
 
     spec: Spec
-    source: Rows
+    source: RowSource
     kind: SplitKind
     generator: torch.Generator
     on_epoch: StoppableCallback
@@ -301,8 +299,13 @@ def _grow_greedily(context: TrainingContext, start: CrispTree | None) -> Trained
 
 
 def _grow_complete(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
-    depth = context.spec.limits.max_depth or 0
-    tree = grow_balanced(context.samples, depth, context.kind, context.generator, context.constraints)
+    """Make a random complete tree: every split passes through the mean of the samples, every leaf table is random."""
+    structure, samples = TreeStructure.balanced(context.spec.limits.max_depth or 0), context.samples
+    tables = samples.target.random_tables(structure.n_leaves, context.generator)
+    centers = samples.mean().expand(structure.n_splits, -1)
+    splits = context.kind.initial(centers, context.generator)
+    splits = constrain_start(splits, centers, context.constraints, is_sparse=samples.is_sparse)
+    tree = Tree(structure, splits, tables.to(samples.weight), samples.target.name)
     return TrainedTree(tree, context.spec.growth.steepness_at(0))
 
 

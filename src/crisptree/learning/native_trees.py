@@ -20,10 +20,9 @@ import torch
 from crisptree.data.rows import ArrayRows, SelectedRows
 from crisptree.equations.annealing import SLOPE
 from crisptree.learning.engines.native_engine import MIN_VALUES_FOR_THREADS, TRAINING_LEAF_PRIOR
-from crisptree.learning.finetuning import TrainedTree, hard_score
 from crisptree.learning.growth import LOST, TRIES
 from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
-from crisptree.learning.loop import make_divergence_error
+from crisptree.learning.loop import TrainedTree, hard_score, make_divergence_error
 from crisptree.learning.options import Plan, Spec, WeightConstraints
 from crisptree.learning.samples import Samples
 from crisptree.native import training

@@ -16,10 +16,14 @@ from scipy import sparse
 from crisptree.data.raw_rows import Scaling
 from crisptree.data.validation import InputSchema, find_image_shape, is_sparse, needs_encoder, resolve_columns
 from crisptree.encoding.containers import materialize
-from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.engines.base import keep_shared_checkpoints
+from crisptree.learning.process_group import (
+    FeatureStatistics,
+    ProcessGroup,
+    ShardedTask,
+    Shards,
+    keep_shared_checkpoints,
+)
 from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.learning.sources.shards import FeatureStatistics, ShardedTask, Shards
 from crisptree.pipeline.forests import LOCAL_PARAMETERS, Workers
 from crisptree.pipeline.monitoring import Checkpoints, describe_value, digest
 from crisptree.pipeline.trees import TrainedRows, TrainingDataset, fit_rows
