@@ -91,7 +91,7 @@ LIBRARIES = {
         "tree",
         "learning",
         "pipeline/batches.py",
-        "pipeline/trees.py",
+        "pipeline/probabilistic.py",
         "persistence/trees.py",
         "cli/training.py",
     },

@@ -116,17 +116,17 @@ def _train_natively(context: TrainingContext, validation: Samples | None) -> Tra
     The callback is called for the first start only, which it may stop.
     """
     spec, samples = context.spec, context.samples
-    problem = native_trees.whole_problem(samples, context.draw_seed())
-    problems = [problem._replace(start=start) for start in range(spec.n_init)]
+    job = native_trees.make_job(samples, context.draw_seed())
+    jobs = [job._replace(start=start) for start in range(spec.n_init)]
     if spec.grow == "cart":
         found = _fit_cart(context, None)
         if not spec.finetuning.epochs:
             return found, found
-        problems = [problem._replace(tree=found.tree, keeps_zeros=spec.split == "axis")]
+        jobs = [job._replace(tree=found.tree, keeps_zeros=spec.split == "axis")]
     trees = native_trees.train_trees(
         spec,
         _replace_by_residuals(spec, samples),
-        problems,
+        jobs,
         tunes=True,
         constraints=context.constraints,
         on_epoch=context.on_epoch,
@@ -232,7 +232,7 @@ class TrainingContext(NamedTuple):
 
     @property
     def samples(self) -> Samples:
-        """The rows in memory; some ways of growing need all of them at once."""
+        """The rows in memory; some growers need all of them at once."""
         if not isinstance(self.source, Samples):
             raise TypeError(f"grow={self.spec.grow!r} and algorithm={self.spec.algorithm!r} need all rows in memory.")
         return self.source
@@ -256,7 +256,7 @@ def _get_growth_split(spec: Spec) -> Any:
 
 
 def _begin(context: TrainingContext, start: CrispTree | None) -> Tree:
-    """Return a single leaf, or the tree of an earlier fit, to be grown on with splits of the same kind."""
+    """Return a single leaf, or the tree of a previous fit, to be grown on with splits of the same kind."""
     if start is None:
         return single_leaf(context.source, context.kind, context.generator)
     split = _get_growth_split(context.spec)
@@ -280,9 +280,9 @@ def _grow_greedily(context: TrainingContext, start: CrispTree | None) -> Trained
     samples = compute_residuals(context.samples, spec.row_weight) if spec.grows_on_residuals else context.source
     if start is None and spec.grows_by_lbfgs and native_trees.supports(spec, samples, context.constraints):
         assert isinstance(samples, Samples)
-        problem = native_trees.whole_problem(samples, context.draw_seed())
+        job = native_trees.make_job(samples, context.draw_seed())
         common: dict[str, Any] = {"constraints": context.constraints, "on_epoch": context.on_epoch}
-        return native_trees.train_trees(spec, samples, [problem], tunes=False, **common)[0].greedy
+        return native_trees.train_trees(spec, samples, [job], tunes=False, **common)[0].greedy
     tree = grow(
         _begin(context, start),
         samples,
@@ -298,14 +298,24 @@ def _grow_greedily(context: TrainingContext, start: CrispTree | None) -> Trained
     return TrainedTree(tree, plan.final_steepness)
 
 
-def _grow_complete(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
+def grow_balanced(
+    samples: Samples,
+    depth: int,
+    kind: SplitKind,
+    generator: torch.Generator,
+    constraints: WeightConstraints | None = None,
+) -> Tree:
     """Make a random complete tree: every split passes through the mean of the samples, every leaf table is random."""
-    structure, samples = TreeStructure.balanced(context.spec.limits.max_depth or 0), context.samples
-    tables = samples.target.random_tables(structure.n_leaves, context.generator)
+    structure = TreeStructure.balanced(depth)
+    tables = samples.target.random_tables(structure.n_leaves, generator)
     centers = samples.mean().expand(structure.n_splits, -1)
-    splits = context.kind.initial(centers, context.generator)
-    splits = constrain_start(splits, centers, context.constraints, is_sparse=samples.is_sparse)
-    tree = Tree(structure, splits, tables.to(samples.weight), samples.target.name)
+    splits = constrain_start(kind.initial(centers, generator), centers, constraints, is_sparse=samples.is_sparse)
+    return Tree(structure, splits, tables.to(samples.weight), samples.target.name)
+
+
+def _grow_complete(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
+    depth = context.spec.limits.max_depth or 0
+    tree = grow_balanced(context.samples, depth, context.kind, context.generator, context.constraints)
     return TrainedTree(tree, context.spec.growth.steepness_at(0))
 
 
@@ -385,7 +395,7 @@ def resolve_device(
 
 
 def update_tree(
-    earlier: CrispTree, spec: Spec, task: TrainingTask, *, decay: float, on_epoch: EpochCallback | None = None
+    tree: CrispTree, spec: Spec, task: TrainingTask, *, decay: float, on_epoch: EpochCallback | None = None
 ) -> CrispTree:
     """Finetune the splits and leaves of a tree on new rows, which are on its scale; leaves are yet to be counted.
 
@@ -395,14 +405,14 @@ def update_tree(
     kind, weight = resolve_split_kind(spec, task), task.training.weight
     with prepare_training(spec, kind, task) as device:
         samples, _ = task.on(device, spec.n_jobs)
-        old = decay * earlier.statistics.node_counts[earlier.structure.n_splits :]
+        old = decay * tree.statistics.node_counts[tree.structure.n_splits :]
         share = weight.sum() / (task.target.weight(old).sum() + weight.sum())
         plan = spec.finetuning.later_half
         spec = replace(spec, finetuning=replace(plan, learning_rate=plan.learning_rate * float(share)))
         generator, constraints = torch.Generator().manual_seed(spec.seed), spec.constraints.on(task.scaling, device)
         context = TrainingContext(spec, samples, kind, generator, StoppableCallback(on_epoch), constraints)
         # The steepness of the earlier training, which stays where nothing is finetuned.
-        start = TrainedTree(_begin(context, earlier), earlier.statistics.steepness)
+        start = TrainedTree(_begin(context, tree), tree.statistics.steepness)
         prior_counts = torch.from_numpy(old / weight.mean()).to(start.tree.leaves)
         return to_deterministic_tree(finetune_tree(context, start, None, prior_counts), spec, task)
 
@@ -493,18 +503,18 @@ def _fit_native_forest(
     single_threaded = spec if len(bootstraps) == 1 else replace(spec, n_jobs=1)
     common: dict[str, Any] = {"constraints": constraints, "validation": validation}
 
-    def begin(bootstrap: Bootstrap) -> native_trees.TreeProblem:
+    def begin(bootstrap: Bootstrap) -> native_trees.TreeJob:
         own = _select_samples(samples, rows, bootstrap)
         grown, weight = _replace_by_residuals(spec, own), own.weight.numpy()
-        problem = native_trees.TreeProblem(np.flatnonzero(bootstrap.counts), weight, bootstrap.seed)
+        job = native_trees.TreeJob(np.flatnonzero(bootstrap.counts), weight, bootstrap.seed)
         if grown is not own:
             y = np.zeros_like(samples.y.numpy())
-            y[problem.rows] = grown.y.numpy()
-            problem = problem._replace(y=y)
+            y[job.rows] = grown.y.numpy()
+            job = job._replace(y=y)
         if spec.grow == "cart":
             tree = fit_cart(grown, spec.limits, spec.n_drawn_by_cart, bootstrap.seed)
-            problem = problem._replace(tree=tree, keeps_zeros=spec.split == "axis")
-        return problem
+            job = job._replace(tree=tree, keeps_zeros=spec.split == "axis")
+        return job
 
     def finalize(tree: native_trees.NativeTree, bootstrap: Bootstrap) -> FittedTree:
         own = replace(task, training=replace(rows, weight=bootstrap.weight(rows)))
@@ -513,17 +523,17 @@ def _fit_native_forest(
         return FittedTree(crisp, history, get_iteration(tree.tuned.record, history))
 
     with workers(min(threads, len(bootstraps))) as each_of:
-        problems = list(each_of(begin, bootstraps))
+        jobs = list(each_of(begin, bootstraps))
         if spec.grow == "cart" and not spec.finetuning.epochs:
-            trees = [native_trees.NativeTree.of(problem, spec) for problem in problems]
+            trees = [native_trees.NativeTree.of(job, spec) for job in jobs]
         else:
-            trees = native_trees.train_trees(spec, samples, problems, tunes=True, **common)
+            trees = native_trees.train_trees(spec, samples, jobs, tunes=True, **common)
         try:
             for record in native_trees.merge_growth(trees):
                 listener(record)
         except StopTraining:
             spec = replace(spec, limits=replace(spec.limits, max_depth=record.level - 1))
-            trees = native_trees.train_trees(spec, samples, problems, tunes=False, constraints=constraints)
+            trees = native_trees.train_trees(spec, samples, jobs, tunes=False, constraints=constraints)
         yield from each_of(lambda pair: finalize(*pair), zip(trees, bootstraps, strict=True))
 
 

@@ -130,19 +130,19 @@ class Stumps:
         target, device = samples.target, samples.device
         n_nodes, n_candidates = len(self.groups.sizes), self.n_candidates
         right = torch.zeros(n_nodes, n_candidates, target.n_statistics, dtype=torch.float64, device=device)
-        everyone = torch.zeros(n_nodes, target.n_statistics, dtype=torch.float64, device=device)
+        overall = torch.zeros(n_nodes, target.n_statistics, dtype=torch.float64, device=device)
         n_right = torch.zeros(n_nodes, n_candidates, dtype=torch.long, device=device)
         branches = []
         for rows, group, went_right in self._iter_branches(samples):
             y, weight = samples.y[rows], samples.weight[rows].double()
             right += target.tally(y, went_right * weight[:, None], group, n_nodes)
-            everyone += target.tally(y, weight, group, n_nodes)
+            overall += target.tally(y, weight, group, n_nodes)
             if n_candidates == 1:  # torch adds numbers many times quicker than rows of one number
                 n_right[:, 0].index_add_(0, group, went_right[:, 0].long())
             else:
                 n_right.index_add_(0, group, went_right.long())
             branches.append(went_right)
-        on_right, total = right.cpu().numpy(), everyone.cpu().numpy()[:, None]
+        on_right, total = right.cpu().numpy(), overall.cpu().numpy()[:, None]
         gains = gain(target, total - on_right, on_right)
         right_weight, node_weight = target.weight(on_right), target.weight(total)
         many = n_right.cpu().numpy()
@@ -170,11 +170,10 @@ class SummedLevel(Stumps):
         open_leaves: LeafGroups,
         splits: AbstractSplits,
         leaves: Tensor,
-        zeros: Tensor | None = None,
         signs: Tensor | None = None,
     ) -> None:
         groups = Groups(torch.zeros(0, dtype=torch.long), torch.tensor(open_leaves.sizes))
-        super().__init__(splits, leaves, groups, zeros=zeros, signs=signs)
+        super().__init__(splits, leaves, groups, signs=signs)
         self.source, self.open = source, open_leaves
 
     def hard_counts(self, samples: Any) -> Tensor:

@@ -127,12 +127,12 @@ def _best_of(directions: Tensor, samples: Samples, rows: Tensor) -> tuple[Tensor
     right = (scores > limits[:, :, None]).to(x)  # (q, m, n, k)
     each = torch.cat([torch.ones_like(y[..., :1]), y, y * y], dim=2)
     on_right = right.transpose(2, 3) @ each  # (q, m, k, n_statistics)
-    everyone = each.sum(dim=1)[None, :, None]
+    overall = each.sum(dim=1)[None, :, None]
     k = y.shape[2]
     gains = torch.zeros_like(on_right[..., 0])
-    for side in (on_right, everyone - on_right):
+    for side in (on_right, overall - on_right):
         gains += (side[..., 1 : k + 1] ** 2).sum(-1) / side[..., 0].clamp_min(1e-30)
     best = gains.permute(1, 0, 2).reshape(m, -1).argmax(dim=1)
     quantile, number, node = best // directions.shape[1], best % directions.shape[1], torch.arange(m, device=x.device)
     there = on_right[quantile, node, number]
-    return directions[node, number], limits[quantile, node, number], torch.stack([everyone[0, :, 0] - there, there])
+    return directions[node, number], limits[quantile, node, number], torch.stack([overall[0, :, 0] - there, there])

@@ -291,8 +291,8 @@ def compute_residuals(samples: Samples, row_weight: float = 1.0) -> Samples:
         return samples
     rows = LeafRows.of_samples(samples)
     weight = row_weight * samples.weight.double().cpu().numpy()
-    whole, everyone = TreeStructure.single_leaf(), [Members(np.arange(len(samples)), weight)]
-    y = rows.y - rows.x @ rows.fit(whole, everyone, [ROOT_SHARE * weight.sum()]).sums[0, 0]
+    whole, members = TreeStructure.single_leaf(), [Members(np.arange(len(samples)), weight)]
+    y = rows.y - rows.x @ rows.fit(whole, members, [ROOT_SHARE * weight.sum()]).sums[0, 0]
     spread = np.sqrt(np.average(y**2, axis=0, weights=weight))
     return replace(samples, y=torch.from_numpy(y / np.maximum(spread, 1e-12)).to(samples.y))
 

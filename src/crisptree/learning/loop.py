@@ -177,7 +177,7 @@ def train(
     scorer : TreeScorer, optional
         Scores the state after every epoch, and may end the training.
     prior_counts : Tensor, optional
-        Leaf statistics of earlier rows, which are added to those of every epoch.
+        Leaf statistics of previous rows, which are added to those of every epoch.
     """
     algorithm = ALGORITHMS[plan.algorithm]
     fresh, in_memory = algorithm.fresh_responsibilities, isinstance(samples, Samples)
@@ -435,7 +435,7 @@ def finetune(
         λ of linear models in the leaves, which are trained alternately with the splits, and the mean weight of a row in
         the units of λ.
     prior_counts : Tensor of shape (n_leaves, n_statistics), optional
-        Leaf statistics of earlier rows, which are added to those of every epoch of the whole tree.
+        Leaf statistics of previous rows, which are added to those of every epoch of the whole tree.
     """
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:

@@ -9,6 +9,7 @@ which keep those of every shard apart (``PartSums``).
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -54,7 +55,7 @@ from crisptree.learning.samples import (
     group_leaves,
 )
 from crisptree.persistence.checkpoints import Arrays, CheckpointStore, Record
-from crisptree.threads import row_blocks
+from crisptree.threads import n_threads, row_blocks
 
 SUM_BITS = 50
 """Bits of the largest part of a sum; the sum of up to 4096 parts fits into 63."""
@@ -73,6 +74,10 @@ class ProcessGroup:
     @property
     def is_first(self) -> bool:
         return self.rank == 0
+
+    def share_threads(self, n_jobs: int | None) -> int:
+        """Return the number of threads of this process, one of several on its machine."""
+        return n_threads(n_jobs, int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
     def reduce(self, values: Tensor, how: Any = dist.ReduceOp.SUM) -> None:
         """All-reduce values in place, by default to their sum."""

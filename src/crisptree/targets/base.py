@@ -622,11 +622,11 @@ class TargetEncoding(ABC):
     @classmethod
     @abstractmethod
     def learn(
-        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, previous: Self | None
     ) -> EncodedTarget:
         """Encode the y of a fit. Rows of weight zero are left out before anything is learned.
 
-        ``earlier`` is the encoding of a fitted tree that is to be trained further.
+        ``previous`` is the encoding of a fitted tree that is to be trained further.
         """
 
     @abstractmethod

@@ -314,7 +314,7 @@ class ClassEncoding(TargetEncoding):
 
     @classmethod
     def learn(
-        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, previous: Self | None
     ) -> EncodedTarget:
         if source.classes is None:
             check_classes(y)
@@ -334,11 +334,11 @@ class ClassEncoding(TargetEncoding):
         else:
             label_type(classes)
             numbers = y if y.ndim == 2 else class_numbers(y, classes)
-        if earlier is not None and earlier.is_superset:
-            return EncodedTarget(earlier, earlier._renumber(numbers, classes), weight, kept)
-        if earlier is not None and not np.array_equal(earlier.classes, classes):
+        if previous is not None and previous.is_superset:
+            return EncodedTarget(previous, previous._renumber(numbers, classes), weight, kept)
+        if previous is not None and not np.array_equal(previous.classes, classes):
             raise ValueError(
-                f"`warm_start` must continue with the same classes; the tree has {earlier.classes.tolist()} and y has "
+                f"`warm_start` must continue with the same classes; the tree has {previous.classes.tolist()} and y has "
                 f"{classes.tolist()}. Use a new estimator for other data."
             )
         return EncodedTarget(cls(classes), numbers, weight, kept)

@@ -420,7 +420,7 @@ class TrainState(Protocol):
 
     @property
     def penalty_shares(self) -> Tensor:
-        """The part of the rows, by weight, that each split's own problem has.  (n_splits,), float64"""
+        """The part of the rows, by weight, that each split trains on.  (n_splits,), float64"""
 
     def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         """Scores of the rows.  (b, n_features), (b,) → (b', structure.n_splits); b' is b times the candidates"""
