@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -65,79 +65,6 @@ class Totals(NamedTuple):
     mean_weight: float
     statistics: Doubles
     mean: Doubles
-
-
-@dataclass(frozen=True, eq=False)
-class BatchStatistics:
-    """Statistics of the first pass, and later passes in chunks."""
-
-    batches: Batches
-    encoding: TargetEncoding
-    statistics: TargetStatistics
-    target: Target
-    totals: Totals
-    spread: Doubles
-    varies: npt.NDArray[np.bool_]
-    sample: RowSet
-
-    @property
-    def n_features(self) -> int:
-        return len(self.spread)
-
-    def learn_scaling(self, kind: str | None) -> Scaling:
-        """Return the scaling, as ``Scaling.learn`` computes it."""
-        mean = self.totals.mean
-        return Scaling(*SCALES[kind](mean, self.spread, self.varies), mean, self.spread)
-
-    @classmethod
-    def of(cls, batches: Batches, y_statistics: TargetStatistics, seed: int) -> BatchStatistics:
-        """Make the first pass: encoding of y, number of rows, mean and spread, and a sample for model selection."""
-        moments: _Moments | None = None
-        reservoir = _Reservoir(SAMPLE_ROWS, np.random.default_rng(seed))
-        for number, (X, y, weight) in enumerate(batches.one_pass()):
-            with _translate_errors():
-                weighted = y_statistics.add(y, weight, f"batch {number} of {batches.name}")
-            moments = moments or _Moments(X)
-            moments.add(X, weighted)
-            reservoir.add(X, y, weight)
-        if moments is None:
-            raise StreamError("the batches must hold at least one row; they hold none.")
-        encoding, statistics = y_statistics.learn(batches.name)
-        X, y, weight = reservoir.rows
-        y, weight = encoding.encode(encoding.to_numeric(y), weight)
-        target, n_rows = encoding.target_of(y), y_statistics.n_rows
-        total = float(target.weight(statistics))
-        if not total > 0:
-            raise StreamError("the weights must leave at least one row with a positive weight; got only zeros.")
-        mean_weight = total / n_rows
-        totals = Totals(n_rows, mean_weight, statistics / mean_weight, moments.mean)
-        sample = _with_weight(RowSet(X, y, weight))
-        return cls(batches, encoding, y_statistics, target, totals, moments.spread, moments.varies, sample)
-
-    def chunks(self, seed: int | None) -> Iterator[RowSet]:
-        """Make a pass in chunks, shuffled in a buffer of the size of a chunk if there is a seed; compare checksums."""
-        size = max(256, MAX_CHUNK_VALUES // self.n_features)
-        rng = None if seed is None else np.random.default_rng(seed)
-        waiting: list[RowSet] = []
-        n_waiting, seen, encoding = 0, np.zeros_like(self.statistics.checksum), self.encoding
-        for X, y, weight in self.batches.one_pass():
-            with _translate_errors():
-                seen += self.statistics.rows_checksum(y)
-                part = _with_weight(RowSet(X, *encoding.encode(encoding.to_numeric(y), weight)))
-            waiting.append(part)
-            n_waiting += len(part.y)
-            while n_waiting >= size:
-                whole = _join(waiting, rng)
-                # Half of a shuffled buffer stays and is mixed with the next rows.
-                cut = size if rng is None else max(size // 2, n_waiting - size // 2)
-                yield from _split(whole, cut, size)
-                waiting = [whole.select(slice(cut, None))]
-                n_waiting -= cut
-        if n_waiting:
-            yield from _split(_join(waiting, rng), n_waiting, size)
-        if not np.array_equal(seen, self.statistics.checksum):
-            first, now = map(self.statistics.describe_checksum, (self.statistics.checksum, seen))
-            raise StreamError(f"every pass must give the same rows; the first had {first}, and this one {now}.")
 
 
 @contextmanager
@@ -352,30 +279,83 @@ class BatchedEngine:
 
 @dataclass(frozen=True, eq=False)
 class BatchDataset(TrainingDataset):
-    """Training rows that are read in batches, in several passes."""
+    """Training rows that are read in batches: statistics of the first pass, and later passes in chunks."""
 
-    statistics: BatchStatistics
+    batches: Batches
+    encoding: TargetEncoding
+    statistics: TargetStatistics
+    target: Target
+    totals: Totals
+    spread: Doubles
+    varies: npt.NDArray[np.bool_]
+    sample: RowSet
 
     @property
-    def target(self) -> Target:  # type: ignore[override]
-        return self.statistics.target
-
-    @property
-    def encoding(self) -> TargetEncoding:  # type: ignore[override]
-        return self.statistics.encoding
+    def n_features(self) -> int:
+        return len(self.spread)
 
     def learn_scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
-        return self.statistics.learn_scaling(kind)
+        mean = self.totals.mean
+        return Scaling(*SCALES[kind](mean, self.spread, self.varies), mean, self.spread)
 
     def make_task(self, scaling: Scaling, held_out: Any) -> BatchedTask:
-        first = self.statistics
-        return BatchedTask(first.sample, scaling, first.target, held_out, totals=first.totals, chunks=first.chunks)
+        return BatchedTask(self.sample, scaling, self.target, held_out, totals=self.totals, chunks=self.chunks)
 
     def make_selection_task(self, task: TrainingTask, held_out: Any, seed: int) -> TrainingTask:
-        return TrainingTask(self.statistics.sample, task.scaling, self.target, held_out)
+        return TrainingTask(self.sample, task.scaling, self.target, held_out)
 
-    def split_off(self, fraction: float, seed: int) -> tuple[Self, Any]:
+    def split_off(self, fraction: float, seed: int) -> tuple[TrainingDataset, Any]:
         raise ValueError("`eval_set` must be given for a fit on batches with ccp_alpha or shrinkage 'auto'.")
+
+    @classmethod
+    def of(cls, batches: Batches, y_statistics: TargetStatistics, seed: int) -> BatchDataset:
+        """Make the first pass: encoding of y, number of rows, mean and spread, and a sample for model selection."""
+        moments: _Moments | None = None
+        reservoir = _Reservoir(SAMPLE_ROWS, np.random.default_rng(seed))
+        for number, (X, y, weight) in enumerate(batches.one_pass()):
+            with _translate_errors():
+                weighted = y_statistics.add(y, weight, f"batch {number} of {batches.name}")
+            moments = moments or _Moments(X)
+            moments.add(X, weighted)
+            reservoir.add(X, y, weight)
+        if moments is None:
+            raise StreamError("the batches must hold at least one row; they hold none.")
+        encoding, statistics = y_statistics.learn(batches.name)
+        X, y, weight = reservoir.rows
+        y, weight = encoding.encode(encoding.to_numeric(y), weight)
+        target, n_rows = encoding.target_of(y), y_statistics.n_rows
+        total = float(target.weight(statistics))
+        if not total > 0:
+            raise StreamError("the weights must leave at least one row with a positive weight; got only zeros.")
+        mean_weight = total / n_rows
+        totals = Totals(n_rows, mean_weight, statistics / mean_weight, moments.mean)
+        sample = _with_weight(RowSet(X, y, weight))
+        return cls(batches, encoding, y_statistics, target, totals, moments.spread, moments.varies, sample)
+
+    def chunks(self, seed: int | None) -> Iterator[RowSet]:
+        """Make a pass in chunks, shuffled in a buffer of the size of a chunk if there is a seed; compare checksums."""
+        size = max(256, MAX_CHUNK_VALUES // self.n_features)
+        rng = None if seed is None else np.random.default_rng(seed)
+        waiting: list[RowSet] = []
+        n_waiting, seen, encoding = 0, np.zeros_like(self.statistics.checksum), self.encoding
+        for X, y, weight in self.batches.one_pass():
+            with _translate_errors():
+                seen += self.statistics.rows_checksum(y)
+                part = _with_weight(RowSet(X, *encoding.encode(encoding.to_numeric(y), weight)))
+            waiting.append(part)
+            n_waiting += len(part.y)
+            while n_waiting >= size:
+                whole = _join(waiting, rng)
+                # Half of a shuffled buffer stays and is mixed with the next rows.
+                cut = size if rng is None else max(size // 2, n_waiting - size // 2)
+                yield from _split(whole, cut, size)
+                waiting = [whole.select(slice(cut, None))]
+                n_waiting -= cut
+        if n_waiting:
+            yield from _split(_join(waiting, rng), n_waiting, size)
+        if not np.array_equal(seen, self.statistics.checksum):
+            first, now = map(self.statistics.describe_checksum, (self.statistics.checksum, seen))
+            raise StreamError(f"every pass must give the same rows; the first had {first}, and this one {now}.")
 
 
 def fit_batches(
@@ -393,22 +373,22 @@ def fit_batches(
     check_parameters(estimator.declared_parameters(), parameters)
     check_capabilities(parameters, rows="batches", has_validation=eval_set is not None)
     seed = draw_seed(parameters["random_state"])
-    first = BatchStatistics.of(batches, estimator.ENCODING.statistics(parameters), seed)
+    data = BatchDataset.of(batches, estimator.ENCODING.statistics(parameters), seed)
     names = None if batches.columns is None else np.array(batches.columns, dtype=object)
     encoded_by = estimator.input_schema.encoded_by
-    estimator.set_input_schema(InputSchema(first.n_features, names, encoded_by=encoded_by))
-    data, held_out = BatchDataset(first), None
+    estimator.set_input_schema(InputSchema(data.n_features, names, encoded_by=encoded_by))
+    held_out = None
     if eval_set is not None:
-        held_out = check_validation(estimator, eval_set, first.encoding, may_be_soft=True)
-        held_out = replace(held_out, y=first.target.conform(held_out.y))
+        held_out = check_validation(estimator, eval_set, data.encoding, may_be_soft=True)
+        held_out = replace(held_out, y=data.target.conform(held_out.y))
     inputs: dict[str, Any] = {
-        "rows": first.totals,
-        "classes": first.encoding.classes,
-        "sample of the rows": first.sample,
+        "rows": data.totals,
+        "classes": data.encoding.classes,
+        "sample of the rows": data.sample,
         "validation": held_out,
     }
     inputs["device"] = describe_device(
-        parameters, data.make_task(first.learn_scaling(resolve_scale(parameters, None)), None)
+        parameters, data.make_task(data.learn_scaling(resolve_scale(parameters, None), parameters["n_jobs"]), None)
     )
     with checkpoints.keep(parameters, inputs, seed) as seed:
         return fit_rows(parameters, data, held_out, seed)

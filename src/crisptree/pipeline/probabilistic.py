@@ -9,14 +9,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.data.raw_rows import SparseRows
 from crisptree.data.rows import RawRows
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.threads import ROWS_AT_ONCE, one_thread, row_blocks
+from crisptree.inference.flat_tree import dense_blocks
+from crisptree.threads import one_thread
 from crisptree.tree import Tree
-
-SPARSE_VALUES_AT_ONCE = 2**24
-"""Values of sparse rows that are made dense at a time for the probabilistic tree."""
 
 
 @one_thread()
@@ -61,7 +58,4 @@ def _steepness(tree: CrispTree, steepness: float | None) -> float:
 
 
 def _scaled_blocks(tree: CrispTree, X: RawRows) -> Iterator[Tensor]:
-    at_once = max(1, SPARSE_VALUES_AT_ONCE // X.shape[1]) if isinstance(X, SparseRows) else ROWS_AT_ONCE
-    pieces = (X[rows] for rows in row_blocks(len(X), at_once))
-    dense = (piece.dense() if isinstance(piece, SparseRows) else piece for piece in pieces)
-    return (torch.from_numpy(tree.statistics.scaling.apply(piece)) for piece in dense)
+    return (torch.from_numpy(tree.statistics.scaling.apply(block)) for _, block in dense_blocks(X))

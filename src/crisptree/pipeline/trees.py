@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -112,7 +112,7 @@ class TrainingDataset(ABC):
         """Make the training task of scaled rows, with validation rows or None."""
 
     @abstractmethod
-    def split_off(self, fraction: float, seed: int) -> tuple[Self, Any]:
+    def split_off(self, fraction: float, seed: int) -> tuple[TrainingDataset, Any]:
         """Hold out a share of the rows for validation."""
 
     def device(self, name: str) -> str:
@@ -132,35 +132,14 @@ class TrainingDataset(ABC):
         return task.with_ranges(tree)
 
 
-@dataclass(frozen=True, eq=False)
 class ArrayDataset(TrainingDataset):
     """Rows in memory."""
 
-    data: TrainingData
-
-    @property
-    def target(self) -> Target:  # type: ignore[override]
-        return self.data.target
-
-    @property
-    def image_shape(self) -> tuple[int, ...] | None:  # type: ignore[override]
-        return self.data.image_shape
-
-    @property
-    def encoding(self) -> TargetEncoding:  # type: ignore[override]
-        return self.data.encoding
-
-    @property
-    def source(self) -> npt.NDArray[np.intp] | None:  # type: ignore[override]
-        return self.data.source
-
-    @property
-    def is_sparse(self) -> bool:  # type: ignore[override]
-        return isinstance(self.data.X, SparseRows)
-
-    @property
-    def only_hyperplanes(self) -> bool:  # type: ignore[override]
-        return self.is_sparse or not self.target.has_axis_splits
+    def __init__(self, data: TrainingData) -> None:
+        self.data, self.target, self.encoding = data, data.target, data.encoding
+        self.image_shape, self.source = data.image_shape, data.source
+        self.is_sparse = isinstance(data.X, SparseRows)
+        self.only_hyperplanes = self.is_sparse or not self.target.has_axis_splits
 
     def learn_scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
         return learn_scaling(self.data.X, self.data.weight, kind, n_jobs)
@@ -176,7 +155,7 @@ class ArrayDataset(TrainingDataset):
         own = {"warm_start": start, "device": describe_device(parameters, task)}
         return self.data.describe(held_out) | own
 
-    def split_off(self, fraction: float, seed: int) -> tuple[Self, RowSet]:
+    def split_off(self, fraction: float, seed: int) -> tuple[ArrayDataset, RowSet]:
         """Hold out a share of the rows, stratified by class where possible."""
         data = self.data
         if len(data.y) < 2:
@@ -187,7 +166,7 @@ class ArrayDataset(TrainingDataset):
         kept, held_out = hold_out(data.target.strata(data.y), fraction, seed, source=data.source)
         source = None if data.source is None else data.source[kept]
         rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept], source=source)
-        return replace(self, data=rest), data.part.select(held_out)
+        return ArrayDataset(rest), data.part.select(held_out)
 
     def make_selection_task(self, task: TrainingTask, held_out: Any, seed: int) -> TrainingTask:
         return harden(task)
@@ -243,7 +222,7 @@ class ShardDataset(TrainingDataset):
             sample=sample,
         )
 
-    def split_off(self, fraction: float, seed: int) -> tuple[Self, Shards]:
+    def split_off(self, fraction: float, seed: int) -> tuple[ShardDataset, Shards]:
         rest, held_out = self.shards.split_off(fraction, seed)
         return replace(self, shards=rest), held_out
 

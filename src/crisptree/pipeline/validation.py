@@ -573,7 +573,6 @@ def check_validation(
     estimator: RowModel,
     validation: Any,
     encoding: TargetEncoding,
-    name: str | None = None,
     *,
     may_be_soft: bool = False,
 ) -> RowSet:
@@ -582,7 +581,7 @@ def check_validation(
 
     X, y = validation_pair(validation)
     X = estimator.check_rows(X)
-    y = encoding.encode_validation(detach(y), name, may_be_soft=may_be_soft)
+    y = encoding.encode_validation(detach(y), may_be_soft=may_be_soft)
     check_consistent_length(X, y)
     return RowSet(X, y, np.ones(len(y)))
 
