@@ -88,7 +88,7 @@ def fit_tree(
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
         samples, validation = task.on(device, spec.n_jobs, shifts)
         generator = torch.Generator().manual_seed(spec.seed)
-        callback, constraints = task.listener(on_epoch), spec.constraints.on(task.scaling, device)
+        callback, constraints = task.make_callback(on_epoch), spec.constraints.on(task.scaling, device)
         context = TrainingContext(spec, samples, kind, generator, callback, constraints)
 
         def train(context: TrainingContext) -> Training:
@@ -451,7 +451,7 @@ def fit_forest(
 
     Validation rows score every tree. ``on_epoch`` is called with the epochs of growth, all trees of a batch at once.
     """
-    listener = StoppableCallback(on_epoch)
+    callback = StoppableCallback(on_epoch)
     is_array = isinstance(task.training.X, np.ndarray)
     is_stumps = spec.grow == "greedy" and spec.split in ("oblique", "axis") and not spec.shifts
     if not (is_array and (is_stumps or spec.grow == "cart")):
@@ -464,7 +464,7 @@ def fit_forest(
             raise TypeError("trees grow together on an array of rows")
         constraints = spec.constraints.on(task.scaling, device)
         if spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
-            yield from _fit_native_forest(spec, task, bootstraps, samples, validation, listener, constraints)
+            yield from _fit_native_forest(spec, task, bootstraps, samples, validation, callback, constraints)
             return
         if not is_stumps:
             yield from _fit_one_by_one(spec, task, bootstraps)
@@ -476,14 +476,14 @@ def fit_forest(
                     _select_samples(samples, task.training, bootstrap),
                     kind,
                     torch.Generator().manual_seed(bootstrap.seed),
-                    listener,
+                    callback,
                     constraints,
                 )
                 for bootstrap in some
             ]
             grown = _grow_trees(contexts)
             yield from _complete_trees(contexts, grown, task, some, validation)
-            if listener:
+            if callback:
                 return
 
 
@@ -493,10 +493,10 @@ def _fit_native_forest(
     bootstraps: Sequence[Bootstrap],
     samples: Samples,
     validation: Samples | None,
-    listener: StoppableCallback,
+    callback: StoppableCallback,
     constraints: WeightConstraints | None,
 ) -> Iterator[FittedTree]:
-    """Train all trees as one work list; where the listener stops growth at a level, they end above it."""
+    """Train all trees as one work list; where the callback stops growth at a level, they end above it."""
     rows = task.training
     is_large = len(samples) * samples.n_features * len(bootstraps) >= MIN_VALUES_FOR_WORKERS
     threads = limit_trainings(n_threads(spec.n_jobs)) if is_large else 1
@@ -530,7 +530,7 @@ def _fit_native_forest(
             trees = native_trees.train_trees(spec, samples, jobs, tunes=True, **common)
         try:
             for record in native_trees.merge_growth(trees):
-                listener(record)
+                callback(record)
         except StopTraining:
             spec = replace(spec, limits=replace(spec.limits, max_depth=record.level - 1))
             trees = native_trees.train_trees(spec, samples, jobs, tunes=False, constraints=constraints)

@@ -402,7 +402,7 @@ class ShardedTask(SummedTask):
     def compute_once(self, function: Callable[[], Result]) -> Result:
         return self.group.from_first(function)
 
-    def listener(self, on_epoch: EpochCallback | None) -> GroupCallback:
+    def make_callback(self, on_epoch: EpochCallback | None) -> GroupCallback:
         return GroupCallback(self.group, on_epoch)
 
     def on(self, device: torch.device, n_jobs: int | None, shifts: Any = None, **options: Any) -> tuple[Any, Any]:

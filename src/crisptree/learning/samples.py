@@ -504,7 +504,7 @@ class TrainingTask:
         """Mean weight of the rows that train."""
         return float(self.training.weight.mean())
 
-    def listener(self, on_epoch: EpochCallback | None) -> StoppableCallback:
+    def make_callback(self, on_epoch: EpochCallback | None) -> StoppableCallback:
         """Pass records of epochs on to a callback, which may ask to stop."""
         return StoppableCallback(on_epoch)
 
@@ -548,7 +548,7 @@ class TrainingTask:
 
     def scale(
         self,
-        part: RowSet,
+        rows: RowSet,
         device: torch.device,
         n_jobs: int | None,
         mean_weight: float | None = None,
@@ -560,12 +560,12 @@ class TrainingTask:
 
         ``shifts`` shift them in every epoch.
         """
-        rows = scale_rows(part.X, self.scaling, device, n_jobs, as_array=as_array or shifts is not None)
+        scaled: ScaledRows = scale_rows(rows.X, self.scaling, device, n_jobs, as_array=as_array or shifts is not None)
         if shifts is not None:
-            assert isinstance(rows, ArrayRows)
-            rows = ShiftedImages.of(rows.values, shifts.image_shape, shifts.max_shift)
-        y, weight = torch.from_numpy(part.y).to(device), relative_weights(part.weight, mean_weight).to(device)
-        return Samples(rows, y, weight, self.target, n_jobs)
+            assert isinstance(scaled, ArrayRows)
+            scaled = ShiftedImages.of(scaled.values, shifts.image_shape, shifts.max_shift)
+        y, weight = torch.from_numpy(rows.y).to(device), relative_weights(rows.weight, mean_weight).to(device)
+        return Samples(scaled, y, weight, self.target, n_jobs)
 
     def on(
         self, device: torch.device, n_jobs: int | None, shifts: Shifts | None = None, *, as_array: bool = False

@@ -145,13 +145,13 @@ class ArrayDataset(TrainingDataset):
         return learn_scaling(self.data.X, self.data.weight, kind, n_jobs)
 
     def make_task(self, scaling: Scaling, held_out: RowSet | None) -> TrainingTask:
-        training, target = self.data.part, self.target
+        training, target = self.data.rows, self.target
         held_out = held_out and replace(held_out, y=target.conform(held_out.y))
         return TrainingTask(training, scaling, target, held_out)
 
     def describe(self, parameters: Mapping[str, Any], held_out: RowSet | None, start: Any) -> dict[str, Any]:
         """Return the inputs of a fit for a checkpoint's fingerprint; ``start`` are the trees of a warm start."""
-        task = TrainingTask(self.data.part, Scaling.none(self.data.X.shape[1]), self.target)  # not learned yet
+        task = TrainingTask(self.data.rows, Scaling.none(self.data.X.shape[1]), self.target)  # not learned yet
         own = {"warm_start": start, "device": describe_device(parameters, task)}
         return self.data.describe(held_out) | own
 
@@ -166,7 +166,7 @@ class ArrayDataset(TrainingDataset):
         kept, held_out = hold_out(data.target.strata(data.y), fraction, seed, source=data.source)
         source = None if data.source is None else data.source[kept]
         rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept], source=source)
-        return ArrayDataset(rest), data.part.select(held_out)
+        return ArrayDataset(rest), data.rows.select(held_out)
 
     def make_selection_task(self, task: TrainingTask, held_out: Any, seed: int) -> TrainingTask:
         return harden(task)
@@ -533,16 +533,16 @@ def update_fitted_tree(
     values = apply_selected(parameters, fitted.selected, data.image_shape, is_sparse=isinstance(data.X, SparseRows))
     # L-BFGS does not add leaf statistics of previous rows; the growth options of the first fit have had their effect.
     values |= {"grow": "greedy", "early_stopping": False, "optimizer": "adam"}
-    part, before = data.part, fitted.tree
-    task = TrainingTask(part, before.statistics.scaling, data.target)
+    new_rows, before = data.rows, fitted.tree
+    task = TrainingTask(new_rows, before.statistics.scaling, data.target)
     spec = spec_of(values, task, data.image_shape, draw_seed(parameters["random_state"]))
     with record_epochs(values["verbose"], values["callbacks"]) as recorder:
         tree = update_tree(before, spec, task, decay=decay, on_epoch=recorder.record)
     if values.get("round_splits"):
         assert isinstance(tree, FlatTree)
-        assert isinstance(part.X, np.ndarray)
-        tree = round_splits(tree, part.X, part.weight)
-    sums = sum_statistics(tree, part.X, part.y, part.weight, spec.n_jobs, task.target)
+        assert isinstance(new_rows.X, np.ndarray)
+        tree = round_splits(tree, new_rows.X, new_rows.weight)
+    sums = sum_statistics(tree, new_rows.X, new_rows.y, new_rows.weight, spec.n_jobs, task.target)
     tree = add_prior_statistics(tree, sums, before, decay, spec.leaf_prior)
     if before.statistics.lowest is not None:
         tree = inherit_ranges(record_ranges(tree, data.X, data.missing_indicators), before, and_own=True)

@@ -402,7 +402,7 @@ class TrainingData:
         return self.encoding.target_of(self.y)
 
     @property
-    def part(self) -> RowSet:
+    def rows(self) -> RowSet:
         """The rows as a ``RowSet``."""
         from crisptree.learning.samples import RowSet
 
