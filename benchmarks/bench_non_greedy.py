@@ -14,8 +14,9 @@ from experiments.searches.non_greedy import TreeRoutes
 from timing import medians, table
 
 from crisptree.data.rows import ArrayRows
+from crisptree.learning.engines.base import Groups
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import Groups, Samples
+from crisptree.learning.samples import Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
@@ -42,7 +43,7 @@ class Training:
         splits = ObliqueSplits(weight, torch.zeros(structure.n_splits)).trainable()
         self.steps = kind(splits, samples, TreeRoutes(structure), NU)
         self.steps.begin(losses(9 * torch.rand(structure.n_leaves, N_CLASSES)), PLAN.learning_rate)
-        self.groups = Groups.everything(ROWS, samples.device)
+        self.groups = Groups.single(ROWS, samples.device)
 
     def epoch(self) -> None:
         for rows, group in self.groups.epoch(PLAN, self.generator):

@@ -31,14 +31,13 @@ from timing import table
 from crisptree import CrispTreeClassifier
 from crisptree.data.rows import ArrayRows
 from crisptree.distributed import single_process
-from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.engines.base import Orders
 from crisptree.learning.engines.native_engine import NativeEngine
-from crisptree.learning.finetuning import WholeTree
+from crisptree.learning.growth import Stumps, SummedLevel
+from crisptree.learning.loop import WholeTree
 from crisptree.learning.options import EpochSettings, Plan
-from crisptree.learning.samples import Orders, Samples
-from crisptree.learning.sources.base import LeafGroups, group_leaves
-from crisptree.learning.sources.shards import ShardedRows
-from crisptree.learning.stumps import Stumps, SummedLevel
+from crisptree.learning.process_group import ProcessGroup, ShardedRows
+from crisptree.learning.samples import LeafGroups, Samples, group_leaves
 from crisptree.splits import resolve_kind
 from crisptree.targets import Classes
 from crisptree.threads import one_thread

@@ -16,10 +16,11 @@ import numpy as np
 import torch
 
 from crisptree.data.rows import ArrayRows
+from crisptree.learning.engines.base import Groups, Orders
 from crisptree.learning.engines.torch_engine import VALUES_AT_ONCE, TorchEngine
+from crisptree.learning.growth import Stumps
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import Groups, Orders, Samples
-from crisptree.learning.stumps import Stumps
+from crisptree.learning.samples import Samples
 from crisptree.splits import resolve_kind
 from crisptree.targets import Classes, SoftClasses
 from crisptree.threads import available_cores, one_thread
@@ -47,7 +48,7 @@ def epoch_of(
     """Return a function that runs one epoch and returns its seconds."""
     samples = replace(samples_of(n_rows, int(np.prod(shape)), soft=soft), n_jobs=n_jobs)
     random = torch.Generator().manual_seed(0)
-    kind, groups = resolve_kind(split, shape), Groups.everything(n_rows, samples.device)
+    kind, groups = resolve_kind(split, shape), Groups.single(n_rows, samples.device)
     n_candidates = samples.n_features if kind.compete_by_feature else 1
     splits = kind.candidates(samples.group_means(groups), random)
     tables = samples.target.random_tables(2 * n_candidates, random).reshape(2, -1)

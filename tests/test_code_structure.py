@@ -52,9 +52,9 @@ MAX_MODULES_ENTERED = {
     "fit of an array": 29,
     "fit of a regression tree": 30,
     "fit of a DataFrame": 33,
-    "fit of a forest": 30,
-    "fit of batches": 36,
-    "fit in a process group": 36,
+    "fit of a forest": 29,
+    "fit of batches": 30,
+    "fit in a process group": 30,
     "load": 14,
     "predict": 3,
 }

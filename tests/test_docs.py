@@ -194,10 +194,10 @@ def test_the_api_pages_list_every_public_name(module):
 
 def test_the_documented_paths_exist_and_are_short():
     page = (ROOT / "docs" / "architecture.md").read_text()
-    ways = re.split(r"^\*\*`", page.split("## The ways through it")[1].split("## Fast code")[0], flags=re.M)[1:]
-    assert len(ways) == 8
+    paths = re.split(r"^\*\*`", page.split("## Paths of a call")[1].split("## Fast code")[0], flags=re.M)[1:]
+    assert len(paths) == 8
     assert len(page.splitlines()) <= 150
-    files = [{resolved(name)[0] for name in re.findall(r"`(crisptree\.[\w.]+)`", way)} for way in ways]
+    files = [{resolved(name)[0] for name in re.findall(r"`(crisptree\.[\w.]+)`", path)} for path in paths]
     assert all(3 <= len(those) <= 12 for those in files)
     of_selection = {f"selection.{name}" for name in ("search", "candidates", "evaluators", "parameters")}
     a_default_fit = {"pipeline.trees", *of_selection}

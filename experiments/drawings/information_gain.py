@@ -11,9 +11,9 @@ import torch
 from crisptree import CrispTreeClassifier
 from crisptree.datasets import load_digits
 from crisptree.equations.em import responsibilities
-from crisptree.equations.leaves import entropy
 from crisptree.equations.routing import log_likelihoods, log_path_probabilities
 from crisptree.structure import TreeStructure
+from crisptree.targets import Classes
 from crisptree.tree import Tree
 
 
@@ -35,7 +35,7 @@ def leaf_entropy(scores, structure, y):
     leaf = log_path_probabilities(scores, structure, 1e6).argmax(dim=1)
     counts = np.zeros((structure.n_leaves, int(y.max()) + 1))
     np.add.at(counts, (leaf.numpy(), y.numpy()), 1)
-    return float(counts.sum(axis=1) @ entropy(counts) / counts.sum())
+    return float(Classes(counts.shape[1]).impurity(counts).sum() / counts.sum())
 
 
 # One feature with two classes that overlap, and every threshold t: f(x) = x − t. The dashed line is the information
@@ -43,7 +43,7 @@ def leaf_entropy(scores, structure, y):
 rng = np.random.default_rng(0)
 y = torch.arange(400) % 2
 x = torch.from_numpy(rng.normal(size=400).astype(np.float32)) * 0.7 + 2 * y - 1
-no_split = float(entropy(np.array([200.0, 200.0])))
+no_split = float(Classes(2).impurity(np.array([200.0, 200.0])) / 400.0)
 thresholds = torch.linspace(-2.5, 2.5, 61)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 stump = TreeStructure.stump()

@@ -30,9 +30,10 @@ from torch import Tensor
 
 from crisptree.equations.routing import goes_right
 from crisptree.learning.cart import GAIN_DIGITS
+from crisptree.learning.engines.base import Groups
 from crisptree.learning.engines.torch_engine import Adam
-from crisptree.learning.samples import Groups, Samples
-from crisptree.learning.stumps import Stumps
+from crisptree.learning.growth import Stumps
+from crisptree.learning.samples import Samples
 from crisptree.native import training
 from crisptree.splits import AbstractSplits, ObliqueSplits
 from experiments.searches.thresholds import SearchContext, random_splits

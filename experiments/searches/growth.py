@@ -9,12 +9,12 @@ from typing import ClassVar
 import torch
 
 from crisptree.learning.cart import LeafLimits
+from crisptree.learning.engines.base import Groups
 from crisptree.learning.fitting import TrainingContext
-from crisptree.learning.growth import grow_with, min_leaf_weight
+from crisptree.learning.growth import Outcome, Stumps, grow_with, min_leaf_weight
 from crisptree.learning.history import EpochCallback, EpochRecord
 from crisptree.learning.options import GrowthLimits, Plan
-from crisptree.learning.samples import Groups, Samples
-from crisptree.learning.stumps import Outcome, Stumps
+from crisptree.learning.samples import Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.tree import Tree
 from experiments.searches.co2 import co2_splits

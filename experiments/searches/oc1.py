@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from crisptree.learning.cart import GAIN_DIGITS, LeafLimits, best_crossings
-from crisptree.learning.samples import Groups
+from crisptree.learning.engines.base import Groups
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
 from experiments.searches.thresholds import HyperplaneArrays, NodeRows, SearchContext, axis_aligned_hyperplanes

@@ -12,8 +12,9 @@ import torch
 from sklearn.tree import DecisionTreeClassifier
 
 from crisptree.learning.cart import LeafLimits, best_thresholds, round_down
+from crisptree.learning.engines.base import Groups
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import Groups, Samples
+from crisptree.learning.samples import Samples
 from crisptree.splits import ObliqueSplits, random_directions
 
 N_DIRECTIONS = 100

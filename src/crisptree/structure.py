@@ -215,12 +215,12 @@ class TreeStructure:
 
         Row d has the ends of the tree truncated at depth d.
         """
-        ways = np.empty((self.depth + 1, self.n_leaves), dtype=np.int64)
+        paths = np.empty((self.depth + 1, self.n_leaves), dtype=np.int64)
         nodes = np.arange(self.n_splits, self.n_nodes)
         for depth in range(self.depth, -1, -1):
-            ways[depth] = nodes
+            paths[depth] = nodes
             nodes = np.where(self.node_depths[nodes] == depth, self.parents[nodes], nodes)
-        return ways
+        return paths
 
     @cached_property
     def levels(self) -> tuple[npt.NDArray[np.int64], ...]:

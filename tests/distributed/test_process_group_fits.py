@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from crisptree.pipeline.process_groups import _concatenate
+from crisptree.pipeline.gathered_rows import _concatenate
 from tests.distributed.cases import CASES, FORESTS, digest, digest_forest, fit_case, fit_forest, rows
 from tests.distributed.conftest import ROOT
 

@@ -10,18 +10,15 @@ from sklearn.linear_model import LinearRegression
 from crisptree import CheckpointError, CrispTreeClassifier, CrispTreeRegressor, StopTraining
 from crisptree.data.rows import ArrayRows
 from crisptree.distributed import single_process
-from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.cuda_engine import kernels
 from crisptree.learning.engines.cuda_part_sums import CudaPartSums
 from crisptree.learning.engines.native_engine import NativePartSums
 from crisptree.learning.engines.torch_engine import TorchPartSums
-from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.loop import DivergenceError
+from crisptree.learning.growth import SummedLevel
+from crisptree.learning.loop import DivergenceError, WholeTree
 from crisptree.learning.options import EpochSettings, Plan
-from crisptree.learning.samples import RowSet, Samples
-from crisptree.learning.sources.base import LeafGroups
-from crisptree.learning.sources.shards import ShardedGroups, ShardedRows, Shards
-from crisptree.learning.stumps import SummedLevel
+from crisptree.learning.process_group import ProcessGroup, ShardedGroups, ShardedRows, Shards
+from crisptree.learning.samples import LeafGroups, RowSet, Samples
 from crisptree.splits import resolve_kind
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
@@ -125,7 +122,7 @@ def test_shard_gradients_of_all_engines_are_equal(other_engine, what, noise, mon
     found = []
     for engine in (other_engine, TorchPartSums):
         monkeypatch.setattr(engine, "supports", staticmethod(lambda *_: True))
-        monkeypatch.setattr("crisptree.learning.sources.shards.PART_SUMS", (engine,))
+        monkeypatch.setattr("crisptree.learning.process_group.PART_SUMS", (engine,))
         rows = sharded_rows(3, torch.float64)
         trainee = trainee_of(rows, what)
         steps = rows.make_engine(trainee, plan, torch.Generator().manual_seed(0), fresh=False)
@@ -273,8 +270,8 @@ def test_a_checkpoint_of_other_shards_is_refused(tmp_path):
 
 
 def test_a_large_distributed_tree_is_finetuned_from_the_top(monkeypatch):
-    monkeypatch.setattr("crisptree.learning.finetuning.MIN_SPLITS_OF_LARGE_TREE", 2)
-    monkeypatch.setattr("crisptree.learning.finetuning.MAX_ROWS_PER_SPLIT", 100)
+    monkeypatch.setattr("crisptree.learning.loop.MIN_SPLITS_OF_LARGE_TREE", 2)
+    monkeypatch.setattr("crisptree.learning.loop.MAX_ROWS_PER_SPLIT", 100)
     X, _, _ = rows("level by level")
     y = np.random.default_rng(0).integers(2, size=len(X))
     model = CrispTreeClassifier.from_flat(**QUICK | PLAIN, upper_levels=1).fit(X, y)

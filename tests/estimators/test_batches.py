@@ -472,8 +472,8 @@ def test_a_fit_of_numbers_in_batches_goes_on_from_a_checkpoint(tmp_path):
 
 
 def test_a_large_tree_of_batches_is_finetuned_from_above(monkeypatch):
-    monkeypatch.setattr("crisptree.learning.finetuning.MIN_SPLITS_OF_LARGE_TREE", 2)
-    monkeypatch.setattr("crisptree.learning.finetuning.MAX_ROWS_PER_SPLIT", 1000)
+    monkeypatch.setattr("crisptree.learning.loop.MIN_SPLITS_OF_LARGE_TREE", 2)
+    monkeypatch.setattr("crisptree.learning.loop.MAX_ROWS_PER_SPLIT", 1000)
     X, _ = rows(900)
     y = np.random.default_rng(0).integers(2, size=len(X))
 

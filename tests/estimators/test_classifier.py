@@ -378,12 +378,10 @@ def test_the_recorded_validation_score_is_the_score_of_the_deterministic_tree():
 
 def test_held_out_rows_keep_their_weights(monkeypatch):
     seen = []
-    from crisptree.learning import finetuning
+    from crisptree.learning import loop
 
-    original = finetuning.hard_score
-    monkeypatch.setattr(
-        finetuning, "hard_score", lambda *arguments: seen.append(arguments[2].weight) or original(*arguments)
-    )
+    original = loop.hard_score
+    monkeypatch.setattr(loop, "hard_score", lambda *arguments: seen.append(arguments[2].weight) or original(*arguments))
     X, y = clouds(100)
     weight = np.where(y == 0, 3.0, 1.0)
     plain_tree(**QUICK, early_stopping=True).fit(X, y, sample_weight=weight)

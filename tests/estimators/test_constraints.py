@@ -9,8 +9,7 @@ from sklearn.base import clone
 
 import crisptree
 from crisptree import CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor
-from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.loop import ENGINES
+from crisptree.learning.loop import ENGINES, WholeTree
 from crisptree.learning.options import Plan, WeightConstraints
 from crisptree.native import training
 from crisptree.tree import Tree

@@ -101,9 +101,8 @@ def _train_on(folder: Path, stop_after: int | None = None) -> None:
     import torch
 
     from crisptree.learning.engines.base import use_store
-    from crisptree.learning.finetuning import WholeTree
     from crisptree.learning.history import StopTraining
-    from crisptree.learning.loop import DivergenceError, EpochEnd, train
+    from crisptree.learning.loop import DivergenceError, EpochEnd, WholeTree, train
     from crisptree.learning.options import Plan
     from crisptree.persistence.checkpoints import CheckpointFolder, CheckpointStore
     from crisptree.structure import TreeStructure

@@ -7,7 +7,7 @@ from crisptree.inference import route_rows
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet
-from crisptree.learning.sources.batches import BatchedTask, Totals
+from crisptree.pipeline.batches import BatchedTask, Totals
 from crisptree.targets import Classes
 from tests.toys import plain_tree
 

@@ -7,12 +7,12 @@ import torch
 
 from crisptree.data.raw_rows import Windows
 from crisptree.learning.engines import cuda_engine
+from crisptree.learning.engines.base import Groups
 from crisptree.learning.engines.cuda_engine import CudaEngine, kernels
 from crisptree.learning.engines.torch_engine import TorchEngine
-from crisptree.learning.finetuning import WholeTree
+from crisptree.learning.growth import Stumps
+from crisptree.learning.loop import WholeTree
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import Groups
-from crisptree.learning.stumps import Stumps
 from crisptree.splits import ObliqueSplits
 from crisptree.tree import Tree
 from tests.learning.comparing import largest_difference, trained

@@ -12,12 +12,11 @@ import pytest
 import torch
 
 from crisptree.data.raw_rows import Windows
+from crisptree.learning.engines.base import Groups
 from crisptree.learning.engines.cuda_engine import kernels
-from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.loop import ENGINES, select_engine
+from crisptree.learning.growth import Stumps
+from crisptree.learning.loop import ENGINES, WholeTree, select_engine
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import Groups
-from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import AxisCandidates, ConvNet, ModuleSplits, ObliqueSplits
 from crisptree.tree import Tree
@@ -238,7 +237,7 @@ def test_the_definition_supports_everything_and_comes_last():
     assert list(ENGINES)[-1] == "torch"
     data = rows()
     candidates = AxisCandidates.initial(torch.zeros(1, 6, dtype=torch.float64), generator())
-    groups = Groups.everything(N, data.device)
+    groups = Groups.single(N, data.device)
     thresholds = Stumps(candidates, random_tables(12, 4).reshape(2, -1), groups, 6)
     assert select_engine(thresholds, data, Plan()) is ENGINES["torch"]
     if training is not None:

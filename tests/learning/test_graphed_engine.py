@@ -3,12 +3,11 @@
 import pytest
 import torch
 
+from crisptree.learning.engines.base import Groups
 from crisptree.learning.engines.cuda_graphs import GraphedEngine
-from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.loop import select_engine
+from crisptree.learning.growth import Stumps
+from crisptree.learning.loop import WholeTree, select_engine
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import Groups
-from crisptree.learning.stumps import Stumps
 from crisptree.splits import ConvNet, ModuleSplits
 from crisptree.tree import Tree
 from tests.toys import FIGURE_1, class_samples, generator, random_tables

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.learning.growth import TRIES, grow, grow_balanced, single_leaf
+from crisptree.learning.fitting import grow_balanced
+from crisptree.learning.growth import TRIES, grow, single_leaf
 from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.splits import resolve_kind
 from tests.toys import checkerboard, class_samples, clouds, diagonal, generator

@@ -4,7 +4,7 @@ import torch
 from crisptree.learning import loop as training
 from crisptree.learning.engines.native_engine import NativeEngine
 from crisptree.learning.engines.torch_engine import TorchEngine
-from crisptree.learning.finetuning import finetune
+from crisptree.learning.loop import finetune
 from crisptree.learning.options import Plan
 from crisptree.structure import TreeStructure
 from tests.toys import FIGURE_1, class_samples, clouds, generator, random_tree

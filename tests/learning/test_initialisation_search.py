@@ -4,8 +4,9 @@ import numpy as np
 import torch
 
 from crisptree.data.rows import learn_scaling
-from crisptree.learning.samples import Groups, RowSet, TrainingTask
-from crisptree.learning.stumps import QUANTILES, _quantiles, find_initial_splits
+from crisptree.learning.engines.base import Groups
+from crisptree.learning.initialisation import QUANTILES, _quantiles, find_initial_splits
+from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Gaussians
 from tests.toys import plain_regressor
@@ -21,7 +22,7 @@ def started(X, y, weight):
     problem = TrainingTask(RowSet(X, y[:, None], weight), learn_scaling(X, weight, "feature", 1), Gaussians(2))
     samples, _ = problem.on(torch.device("cpu"), 1)
     random = ObliqueSplits.initial(torch.zeros(1, X.shape[1]), torch.Generator().manual_seed(0))
-    groups = Groups.everything(len(y), torch.device("cpu"))
+    groups = Groups.single(len(y), torch.device("cpu"))
     return find_initial_splits(random, samples, groups, torch.Generator().manual_seed(1)), random
 
 

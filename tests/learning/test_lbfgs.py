@@ -9,12 +9,12 @@ from crisptree.data.rows import ArrayRows, SelectedRows
 from crisptree.equations.annealing import damped_steepness
 from crisptree.equations.leaves import log_densities
 from crisptree.equations.routing import log_path_probabilities
-from crisptree.learning.engines.base import penalty_shares
+from crisptree.learning.engines.base import Groups, penalty_shares
 from crisptree.learning.engines.native_engine import LbfgsEngine
-from crisptree.learning.finetuning import WholeTree
+from crisptree.learning.growth import Stumps
+from crisptree.learning.loop import WholeTree
 from crisptree.learning.options import LBFGS, LBFGS_PHASES, EpochSettings, Plan
-from crisptree.learning.samples import Groups, Samples
-from crisptree.learning.stumps import Stumps
+from crisptree.learning.samples import Samples
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians

@@ -1,7 +1,7 @@
 import torch
 
+from crisptree.learning.engines.base import Groups, Orders, group_rows
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import Groups, Orders, group_rows
 from tests.toys import generator
 
 

@@ -8,12 +8,12 @@ import torch
 
 from crisptree.equations.routing import log_likelihoods
 from crisptree.learning import loop as training_loop
+from crisptree.learning.engines.base import Groups
 from crisptree.learning.engines.native_engine import NativeEngine, best_entries
 from crisptree.learning.engines.torch_engine import TorchEngine
-from crisptree.learning.finetuning import WholeTree
+from crisptree.learning.growth import Stumps
+from crisptree.learning.loop import WholeTree
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import Groups
-from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import AxisCandidates, ObliqueSplits
 from tests.learning.comparing import largest_difference, trained

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from crisptree.data.rows import ArrayRows, SelectedRows
 from crisptree.learning.cart import fit_cart
 from crisptree.learning.engines.native_engine import LbfgsEngine
-from crisptree.learning.finetuning import finetune
+from crisptree.learning.growth import Stumps
 from crisptree.learning.history import StopTraining
-from crisptree.learning.native_trees import TreeProblem, merge_growth, train_trees, whole_problem
+from crisptree.learning.loop import finetune
+from crisptree.learning.native_trees import TreeJob, make_job, merge_growth, train_trees
 from crisptree.learning.options import (
     LBFGS_PHASES,
     LBFGS_PLAN,
@@ -27,7 +28,6 @@ from crisptree.learning.options import (
     WeightConstraints,
 )
 from crisptree.learning.samples import Samples
-from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians
@@ -66,7 +66,7 @@ def make_spec(phases=None, **changes):
 
 
 def train(spec, data, n_trees=1, *, tunes=True, **options):
-    return train_trees(spec, data, [whole_problem(data, 7, start) for start in range(n_trees)], tunes=tunes, **options)
+    return train_trees(spec, data, [make_job(data, 7, start) for start in range(n_trees)], tunes=tunes, **options)
 
 
 def arrays_of(tree):
@@ -105,7 +105,7 @@ def first_stump(data):
     X, weight = data.rows.values.numpy(), data.weight.numpy()
     bias = -direction @ np.average(X, axis=0, weights=weight)
     splits = ObliqueSplits(torch.from_numpy(direction[None]), torch.tensor([bias]))
-    return Stumps(splits, torch.from_numpy(raw / raw.sum(1, keepdims=True)), data.everything())
+    return Stumps(splits, torch.from_numpy(raw / raw.sum(1, keepdims=True)), data.as_one_group())
 
 
 def test_a_stump_begins_at_the_random_numbers_of_its_node_and_ends_where_the_engine_does():
@@ -138,8 +138,8 @@ def test_finetuning_is_that_of_the_other_engine(target, phases, n_drawn):
 def test_a_given_tree_is_finetuned_as_by_the_other_engine_and_keeps_its_zeros(target):
     data, spec = make_samples(target), make_spec({"max_iterations": 6}, split="axis", grow="cart")
     tree = fit_cart(data, GrowthLimits(max_depth=3), None, 0)
-    problem = whole_problem(data, 7)._replace(tree=tree, keeps_zeros=True)
-    (found,) = train_trees(spec, data, [problem], tunes=True)
+    job = make_job(data, 7)._replace(tree=tree, keeps_zeros=True)
+    (found,) = train_trees(spec, data, [job], tunes=True)
     zeros = tree.splits.parameters["weight"] == 0
     other = finetune(tree, data, spec.finetuning, generator=generator(), zeros=zeros)
     assert found.greedy.tree is tree
@@ -151,10 +151,10 @@ def test_a_given_tree_is_finetuned_as_by_the_other_engine_and_keeps_its_zeros(ta
 def test_trees_with_numbers_of_their_own_are_those_of_samples_with_these():
     data, spec = make_samples(TARGETS[1]), make_spec()
     other = replace(data, y=data.y.flip(0))
-    problem = whole_problem(data, 7)
-    mixed_trees = train_trees(spec, data, [problem, problem._replace(y=other.y.numpy())], tunes=True)
+    job = make_job(data, 7)
+    mixed_trees = train_trees(spec, data, [job, job._replace(y=other.y.numpy())], tunes=True)
     for one, own in zip(mixed_trees, (data, other), strict=True):
-        (alone,) = train_trees(spec, own, [problem], tunes=True)
+        (alone,) = train_trees(spec, own, [job], tunes=True)
         assert all(map(np.array_equal, arrays_of(one.tuned.tree), arrays_of(alone.tuned.tree)))
 
 
@@ -164,8 +164,8 @@ def test_weights_have_the_signs_that_they_must_have(target):
     constraints = WeightConstraints(signs, torch.ones(P), None, ())
     data = make_samples(target)
     spec = make_spec(limits=GrowthLimits(max_depth=None, min_samples_leaf=5))
-    (found,) = train_trees(spec, data, [whole_problem(data, 7)], tunes=True, constraints=constraints)
-    (free,) = train_trees(spec, data, [whole_problem(data, 7)], tunes=True)
+    (found,) = train_trees(spec, data, [make_job(data, 7)], tunes=True, constraints=constraints)
+    (free,) = train_trees(spec, data, [make_job(data, 7)], tunes=True)
     for tree in (found.greedy.tree, found.tuned.tree):
         assert tree.structure.n_splits > 3
         assert bool((tree.splits.parameters["weight"] * signs >= 0).all())
@@ -187,7 +187,7 @@ def test_bits_do_not_depend_on_the_number_of_threads_or_on_other_trees(target, m
     spec = make_spec(limits=GrowthLimits(max_depth=max_depth, min_samples_leaf=3))
     data = make_samples(target, 1200, torch.float32)
     some = [train(replace(spec, n_jobs=n_jobs), data, 5) for n_jobs in (1, 2, 4)]
-    (alone,) = train_trees(spec, data, [whole_problem(data, 7, 3)], tunes=True)
+    (alone,) = train_trees(spec, data, [make_job(data, 7, 3)], tunes=True)
     for one, *others in zip(*some, strict=True):
         for other in others:
             assert all(map(np.array_equal, arrays_of(one.tuned.tree), arrays_of(other.tuned.tree)))
@@ -198,9 +198,9 @@ def test_bits_do_not_depend_on_the_number_of_threads_or_on_other_trees(target, m
 def test_every_tree_is_trained_once_whichever_thread_begins_first(monkeypatch):
     monkeypatch.setattr("crisptree.learning.native_trees.n_threads", lambda n_jobs: 4)
     data, spec = make_samples(Classes(3), 1000, torch.float32), make_spec(limits=GrowthLimits(max_depth=1))
-    (first,) = train_trees(spec, data, [whole_problem(data, 7)], tunes=False)
+    (first,) = train_trees(spec, data, [make_job(data, 7)], tunes=False)
     for _ in range(150):  # threads that begin late, or take all tasks, are a matter of chance
-        for found in train_trees(spec, data, [whole_problem(data, 7)] * 4, tunes=False):
+        for found in train_trees(spec, data, [make_job(data, 7)] * 4, tunes=False):
             assert found.records == first.records
             assert found.score == first.score
 
@@ -223,7 +223,7 @@ def test_limits_hold(
     data = make_samples(target)
     limits = GrowthLimits(max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight, min_decrease)
     spec = make_spec(limits=limits, n_drawn=n_drawn)
-    (found,) = train_trees(spec, data, [whole_problem(data, seed)], tunes=False)
+    (found,) = train_trees(spec, data, [make_job(data, seed)], tunes=False)
     tree = found.greedy.tree
     structure, leaf = tree.structure, data.all_leaves(tree).numpy()
     rows, weight = np.bincount(leaf, minlength=structure.n_leaves), np.bincount(leaf, data.weight, structure.n_leaves)
@@ -251,8 +251,8 @@ def test_without_a_depth_growth_ends_where_leaves_are_pure():
 def test_a_row_of_weight_two_is_two_rows(target):
     data, spec = make_samples(target), make_spec({"tolerance": 0.0}, limits=GrowthLimits(max_depth=2))
     times = 1 + np.arange(N) % 2
-    once = TreeProblem(np.arange(N), times.astype(float), 3)
-    copies = TreeProblem(np.repeat(np.arange(N), times), np.ones(times.sum()), 3)
+    once = TreeJob(np.arange(N), times.astype(float), 3)
+    copies = TreeJob(np.repeat(np.arange(N), times), np.ones(times.sum()), 3)
     heavy, twice = train_trees(spec, data, [once, copies], tunes=True)
     assert heavy.greedy.tree.structure == twice.greedy.tree.structure
     assert heavy.tuned.record.loss == pytest.approx(twice.tuned.record.loss, rel=1e-3)
@@ -331,6 +331,6 @@ def test_merged_records_count_the_splits_of_all_trees():
     ids=["rows", "weights"],
 )
 def test_what_cannot_be_trained_is_refused(changes, message):
-    problem = TreeProblem(np.array([0, 1]), np.ones(2), 0)._replace(**changes)
+    job = TreeJob(np.array([0, 1]), np.ones(2), 0)._replace(**changes)
     with pytest.raises(ValueError, match=message):
-        train_trees(make_spec(), make_samples(Classes(3)), [problem], tunes=True)
+        train_trees(make_spec(), make_samples(Classes(3)), [job], tunes=True)

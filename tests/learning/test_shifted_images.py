@@ -9,8 +9,7 @@ from crisptree import CrispTreeClassifier
 from crisptree.data.raw_rows import Scaling
 from crisptree.data.rows import ShiftedImages
 from crisptree.learning import loop as training_loop
-from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.loop import ENGINES
+from crisptree.learning.loop import ENGINES, WholeTree
 from crisptree.learning.options import Plan
 from crisptree.native import training
 from tests.learning.comparing import largest_difference, trained

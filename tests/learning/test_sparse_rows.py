@@ -9,12 +9,10 @@ from scipy import sparse
 
 from crisptree.data.raw_rows import Scaling, SparseRows
 from crisptree.data.rows import SparseTrainingRows
-from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.growth import grow, single_leaf
-from crisptree.learning.loop import ENGINES, select_engine
+from crisptree.learning.engines.base import Groups
+from crisptree.learning.growth import Stumps, grow, single_leaf
+from crisptree.learning.loop import ENGINES, WholeTree, select_engine
 from crisptree.learning.options import GrowthLimits, Plan
-from crisptree.learning.samples import Groups
-from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import KINDS, ObliqueSplits
 from crisptree.tree import Tree

@@ -6,14 +6,13 @@ import torch
 
 from crisptree.data.raw_rows import Scaling
 from crisptree.equations.routing import log_likelihoods
-from crisptree.learning.engines.base import penalty_shares
+from crisptree.learning.engines.base import Groups, penalty_shares
 from crisptree.learning.engines.torch_engine import add_penalty_gradient
-from crisptree.learning.finetuning import WholeTree, finetune, hard_score
 from crisptree.learning.fitting import MAX_VALUES_FOR_CPU, resolve_device
-from crisptree.learning.loop import ALGORITHMS, DivergenceError, train
+from crisptree.learning.growth import Stumps
+from crisptree.learning.loop import ALGORITHMS, DivergenceError, WholeTree, finetune, hard_score, train
 from crisptree.learning.options import Plan, Spec
-from crisptree.learning.samples import Groups, RowSet, TrainingTask
-from crisptree.learning.stumps import Stumps
+from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.splits import AxisCandidates, ObliqueSplits
 from crisptree.targets import Classes, Gaussians
 from tests.toys import FIGURE_1, class_samples, clouds, generator, plain_regressor, random_tree

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor, StopTraining, TrainingOptions
-from crisptree.learning.finetuning import FinetuningStage, UpperLevels, list_stages
+from crisptree.learning.loop import FinetuningStage, UpperLevels, list_stages
 from crisptree.learning.options import Plan
 from crisptree.persistence.checkpoints import CheckpointStore
 from crisptree.splits import ObliqueSplits
@@ -26,8 +26,8 @@ def noise(n=120, n_features=4):
 @pytest.fixture
 def three_splits_are_many(monkeypatch):
     """Trees of three splits count as large, so that tests need none of thousands."""
-    monkeypatch.setattr("crisptree.learning.finetuning.MIN_SPLITS_OF_LARGE_TREE", 3)
-    monkeypatch.setattr("crisptree.learning.finetuning.MAX_ROWS_PER_SPLIT", 100)
+    monkeypatch.setattr("crisptree.learning.loop.MIN_SPLITS_OF_LARGE_TREE", 3)
+    monkeypatch.setattr("crisptree.learning.loop.MAX_ROWS_PER_SPLIT", 100)
 
 
 def tuned_levels(model):

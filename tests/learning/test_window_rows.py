@@ -8,8 +8,8 @@ from crisptree.data.raw_rows import Canvas, Windows, WindowView
 from crisptree.learning import loop as training_loop
 from crisptree.learning.engines.native_engine import NativeEngine
 from crisptree.learning.engines.torch_engine import TorchEngine
-from crisptree.learning.finetuning import WholeTree, finetune
 from crisptree.learning.growth import grow, single_leaf
+from crisptree.learning.loop import WholeTree, finetune
 from crisptree.learning.options import GrowthLimits, Plan
 from crisptree.native import training
 from crisptree.splits import resolve_kind

@@ -6,11 +6,11 @@ import torch
 
 from crisptree.data.rows import ArrayRows
 from crisptree.equations.routing import log_path_probabilities
-from crisptree.learning.finetuning import WholeTree, hard_score
-from crisptree.learning.loop import ENGINES, select_engine
+from crisptree.learning.engines.base import Groups
+from crisptree.learning.growth import Stumps
+from crisptree.learning.loop import ENGINES, WholeTree, hard_score, select_engine
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import Groups, Samples
-from crisptree.learning.stumps import Stumps
+from crisptree.learning.samples import Samples
 from crisptree.splits import AxisCandidates, ConvNet, ModuleSplits, ObliqueSplits
 from crisptree.targets import TARGETS, Classes, SoftClasses
 from crisptree.tree import Tree

@@ -24,7 +24,8 @@ from crisptree.cli.tables import LabelledRows, read_target
 from crisptree.data.batches import Batches
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
 from crisptree.encoding.column_values import TableError, counted, listed, suggest_name
-from crisptree.encoding.preprocessing import EncodedInput, Preprocessing, RowEncoder
+from crisptree.encoding.containers import EncodedInput
+from crisptree.encoding.preprocessing import Preprocessing, RowEncoder
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import (
     find_labelled_rows,

@@ -417,10 +417,6 @@ class Windows:
         return self.data.device
 
     @property
-    def nbytes(self) -> int:
-        return int(sum(part.nbytes for part in self.arrays))
-
-    @property
     def arrays(self) -> tuple[Any, Any, Any]:
         return self.data, self.base, self.offset
 

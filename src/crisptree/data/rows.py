@@ -50,14 +50,6 @@ class ArrayRows:
         return self.values.dtype
 
     @property
-    def device(self) -> torch.device:
-        return self.values.device
-
-    @property
-    def nbytes(self) -> int:
-        return self.values.nbytes
-
-    @property
     def arrays(self) -> tuple[Tensor]:
         return (self.values,)
 
@@ -119,15 +111,6 @@ class UnscaledRows:
     @property
     def dtype(self) -> torch.dtype:
         return torch.float32
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
-
-    @property
-    def nbytes(self) -> int:
-        """0: the memory belongs to the caller."""
-        return 0
 
     @property
     def arrays(self) -> tuple[Tensor, ...]:
@@ -217,14 +200,6 @@ class SparseTrainingRows:
         return torch.from_numpy(self.values.data[:0]).dtype
 
     @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
-
-    @property
-    def nbytes(self) -> int:
-        return self.values.nbytes
-
-    @property
     def arrays(self) -> tuple[Tensor, Tensor, Tensor]:
         rows = self.values
         return torch.from_numpy(rows.data), torch.from_numpy(rows.index), torch.from_numpy(rows.start)
@@ -254,13 +229,6 @@ class ScaledRows(Protocol):
 
     @property
     def dtype(self) -> Any: ...
-
-    @property
-    def device(self) -> torch.device: ...
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the rows."""
 
     @property
     def arrays(self) -> tuple[Tensor, ...]:

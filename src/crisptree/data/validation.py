@@ -38,7 +38,7 @@ from crisptree.encoding.containers import (
     refuse_batches,
     reorder_columns,
 )
-from crisptree.encoding.preprocessing import EncodedInput, Preprocessing, describe_filled
+from crisptree.encoding.preprocessing import Preprocessing, describe_filled
 from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.exceptions import CrispTreeWarning
 from crisptree.targets.base import check_utf8, detach, rescale_weights
@@ -84,11 +84,6 @@ class RawInput:
         """Read X; ``image_shape`` is the parameter of that name."""
         X = materialize(X)
         return cls(X, find_image_shape(X, image_shape), is_sparse(X))
-
-
-def split_encoded(X: Any) -> tuple[Any, Preprocessing | None]:
-    """Return X of a fit, and the preprocessing that has encoded it, if any."""
-    return (X.X, X.preprocessing) if isinstance(X, EncodedInput) else (X, None)
 
 
 @dataclass(frozen=True, eq=False)

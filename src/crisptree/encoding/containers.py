@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from crisptree.encoding.column_values import DEFAULT_FORMAT, NumberFormat, TableError, check_unique_names, listed
+
+if TYPE_CHECKING:
+    from crisptree.encoding.preprocessing import Preprocessing
 
 VALUES_PER_BATCH = 2**22
 MAX_ROWS_PER_BATCH, MIN_ROWS_PER_BATCH = 2**16, 2**8
@@ -133,6 +137,19 @@ def materialize(X: Any, name: str = "X") -> Any:
             f"{name} must be an array, a list, a sparse matrix or a table; got {_describe_type(X)}, which is neither."
         )
     return X
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedInput:
+    """X of a fit, an array or batches, with the preprocessing that has encoded its rows."""
+
+    X: Any
+    preprocessing: Preprocessing
+
+
+def split_encoded(X: Any) -> tuple[Any, Preprocessing | None]:
+    """Return X of a fit, and the preprocessing that has encoded it, if any."""
+    return (X.X, X.preprocessing) if isinstance(X, EncodedInput) else (X, None)
 
 
 def are_batches(X: Any) -> bool:

@@ -282,14 +282,6 @@ class Preprocessing:
             ) from error
 
 
-@dataclass(frozen=True, eq=False)
-class EncodedInput:
-    """X of a fit, an array or batches, with the preprocessing that has encoded its rows."""
-
-    X: Any
-    preprocessing: Preprocessing
-
-
 def _column(entry: Any, mean: Any, missing: Any) -> Column:
     categories = tuple(_of_type(value, str) for value in entry.get("categories", ()))
     if entry["kind"] not in KINDS or (categories and entry["kind"] != "category"):

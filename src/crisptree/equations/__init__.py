@@ -25,7 +25,7 @@ steepness (3.2, 4.1)          γ                            ``annealing.*``     
 spatial regularisation (15)   λ βᵀMβ                       ``penalties.spatial_penalty``        A; E
 l1 of groups of features      Σ_g √size_g ‖β_g‖            ``penalties.group_threshold``        A; torch
 noise on the inputs           γ / √(1 + (π/8) γ² σ² βᵀSβ)  ``noise.*``                          A; E, torch
-information gain (16–19)      H_ℓ, Σ N_ℓ/N H_ℓ             ``gain.*``, ``targets.gain``         NumPy; NumPy
+information gain (16–19)      H_ℓ, Σ N_ℓ/N H_ℓ             ``targets.gain``, ``Target.impurity``  NumPy; NumPy
 ============================= ============================ ==================================== ======================
 
 A: ``native/training.inc``. B: ``engines/cuda_kernels.py``, ``stump_tasks`` and ``route``. C: products of

@@ -1,4 +1,4 @@
-"""Leaves: impurity and information gain, Gaussian leaves, linear models in leaves. NumPy only, or any array library."""
+"""Leaves: Gaussian leaves, linear models in leaves. NumPy only, or any array library."""
 
 from __future__ import annotations
 
@@ -12,21 +12,6 @@ import numpy.typing as npt
 from crisptree.structure import TreeStructure
 
 Doubles = npt.NDArray[np.float64]
-
-TINY = np.finfo(float).tiny
-
-
-def entropy(counts: Doubles) -> Doubles:
-    """H = −Σ_k p_k log p_k of the class frequencies.  (…, n_classes) → (…); zero for no samples at all"""
-    shares = counts / np.maximum(counts.sum(axis=-1), TINY)[..., None]
-    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
-    return np.asarray(-(shares * logs).sum(axis=-1))
-
-
-def impurity_decrease(parent: Doubles, left: Doubles, right: Doubles, weight: Doubles) -> Doubles:
-    """(I_parent − I_left − I_right) / N, never below zero; with I = N · H it is the information gain.  (…)"""
-    return np.maximum((parent - (left + right)) / np.maximum(weight, TINY), 0.0)
-
 
 MIN_VARIANCE = 1e-3
 """Lower bound of the variance of a leaf, relative to that of all rows; with variance 0 no other row could reach it."""

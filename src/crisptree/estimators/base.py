@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from crisptree.data.batches import as_batches
 from crisptree.data.raw_rows import SparseRows
-from crisptree.data.validation import InputSchema, check_rows, split_encoded
-from crisptree.encoding.containers import are_batches, materialize, reorder_columns
+from crisptree.data.validation import InputSchema, check_rows
+from crisptree.encoding.containers import are_batches, materialize, reorder_columns, split_encoded
 from crisptree.estimators.loading import GREEDY, TREE, ReadTrees, register, sections_of
 from crisptree.estimators.selected import PaperProtocol, SelectionResults
 from crisptree.inference import CrispTree, FlatTree, route_rows, visited_nodes
@@ -451,7 +451,7 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
             return self
         with self._fitting(encoded_by=encoded_by) as twin:
             if is_distributed():
-                from crisptree.pipeline.process_groups import fit_process_group
+                from crisptree.pipeline.trees import fit_process_group
 
                 trained = fit_process_group(twin, (data, y, sample_weight), eval_set, checkpoints, shards)
             else:
@@ -474,11 +474,11 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
     ) -> Self:
         """Fit rows in memory, (X, y, sample_weight), which ``encoded_by`` has encoded; see ``fit_array``."""
         with self._fitting(encoded_by=encoded_by) as twin:
-            from crisptree.pipeline.trees import EarlierFit, fit_array
+            from crisptree.pipeline.trees import WarmStart, fit_array
 
             earlier = getattr(self, "greedy_tree_", None) if self.warm_start else None
             if earlier is not None:
-                earlier = EarlierFit(earlier, self._fitted_encoding(earlier), getattr(self, "best_params_", {}))
+                earlier = WarmStart(earlier, self._fitted_encoding(earlier), getattr(self, "best_params_", {}))
                 twin.set_input_schema(self.input_schema)
             twin._set_trained(fit_array(twin, rows, eval_set, checkpoints, earlier, source=source))
         return self
@@ -503,11 +503,11 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
                 twin._set_trained(fit_array(twin, rows, None, Checkpoints(), classes=encoding))
             return self
         with training_context():
-            from crisptree.pipeline.trees import EarlierFit, update_fitted_tree
+            from crisptree.pipeline.trees import WarmStart, update_fitted_tree
 
             twin, tree = copy.copy(self), self.tree_
             twin.leaf_model, twin.image_shape = "constant", self.image_shape_  # rows may be flat where images were not
-            earlier = EarlierFit(tree, encoding or self._fitted_encoding(tree), getattr(self, "best_params_", {}))
+            earlier = WarmStart(tree, encoding or self._fitted_encoding(tree), getattr(self, "best_params_", {}))
             tree, history = update_fitted_tree(twin, earlier, rows, decay)
         self.tree_ = self.greedy_tree_ = tree
         self.history_ = [*getattr(self, "history_", []), *history]

@@ -277,6 +277,6 @@ class CrispTreeClassifier(ProbabilisticClassifier, ClassifierParameters, Readabl
         >>> bool(soft.max() < model.predict_proba(X[:1]).max())
         True
         """
-        from crisptree.pipeline.trees import soft_probabilities
+        from crisptree.pipeline.probabilistic import soft_probabilities
 
         return soft_probabilities(*self._soft_input(X, steepness))

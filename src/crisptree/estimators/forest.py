@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.data.validation import split_encoded
+from crisptree.encoding.containers import split_encoded
 from crisptree.estimators.base import Estimator, RowEstimator, is_plain, set_row_tags
 from crisptree.estimators.classifier import CrispTreeClassifier, ProbabilisticClassifier
 from crisptree.estimators.loading import ESTIMATOR, MEMBER, ReadTrees
@@ -116,15 +116,15 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
         X, encoded_by = split_encoded(X)
         workers: list[Any] = []
         if is_distributed():
-            from crisptree.pipeline.process_groups import gather_rows
+            from crisptree.pipeline.gathered_rows import gather_rows
 
             (X, y, sample_weight), eval_set, *workers = gather_rows(self, (X, y, sample_weight), eval_set, checkpoints)
         with self._fitting(encoded_by=encoded_by) as twin, single_process():
-            from crisptree.pipeline.forests import EarlierForest, fit_forest_array
+            from crisptree.pipeline.forests import ForestWarmStart, fit_forest_array
 
             earlier = None
             if self.warm_start and hasattr(self, "forest_"):
-                earlier = EarlierForest(
+                earlier = ForestWarmStart(
                     self.forest_,
                     self._fitted_encoding(self.forest_.trees[0]),
                     getattr(self, "best_params_", {}),

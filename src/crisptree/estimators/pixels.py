@@ -49,7 +49,7 @@ from crisptree.targets.regression import RegressionEncoding, squeeze_outputs
 from crisptree.threads import check_single_process
 
 if TYPE_CHECKING:
-    from crisptree.pipeline.trees import Trained
+    from crisptree.pipeline.images import Stages
 
 
 Doubles = npt.NDArray[np.float64]
@@ -111,7 +111,7 @@ class PixelEstimator(PixelParameters, TreeEstimator):
             twin._set_stages(stages, checked.channels)
         return self
 
-    def _set_stages(self, stages: list[Trained], channels: int | None) -> None:
+    def _set_stages(self, stages: Stages, channels: int | None) -> None:
         """Set the fitted attributes of trained stages, of which the last one predicts."""
         (fitted, _), *_ = reversed(stages)
         self.channels_, self.earlier_trees_ = channels, [stage.tree for stage, _ in stages[:-1]]
@@ -403,7 +403,7 @@ class CrispSegmenter(SegmenterParameters, PixelEstimator):
         >>> model.soft_predict_proba(image).shape
         (40, 40, 2)
         """
-        from crisptree.pipeline.trees import soft_probabilities
+        from crisptree.pipeline.probabilistic import soft_probabilities
 
         return self._of_windows(images, steepness, soft_probabilities)
 
@@ -556,7 +556,7 @@ class CrispPixelRegressor(PixelRegressorParameters, PixelEstimator):
         >>> CrispPixelRegressor(window=3, max_depth=3, random_state=0).fit(image, 2 * image).soft_predict(image).shape
         (40, 40)
         """
-        from crisptree.pipeline.trees import soft_means
+        from crisptree.pipeline.probabilistic import soft_means
 
         return self._of_windows(images, steepness, lambda *inputs: squeeze_outputs(soft_means(*inputs)))
 

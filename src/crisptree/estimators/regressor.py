@@ -251,6 +251,6 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
         >>> model.soft_predict(X[:3]).shape
         (3,)
         """
-        from crisptree.pipeline.trees import soft_means
+        from crisptree.pipeline.probabilistic import soft_means
 
         return squeeze_outputs(soft_means(*self._soft_input(X, steepness)))

@@ -115,11 +115,11 @@ def order_leaves(tree: SomeTree) -> SomeTree:
 
 
 def add_prior_statistics(
-    tree: SomeTree, sums: SufficientStatistics, earlier: CrispTree, decay: float, leaf_prior: float
+    tree: SomeTree, sums: SufficientStatistics, previous: CrispTree, decay: float, leaf_prior: float
 ) -> SomeTree:
-    """Finalize a tree from the sums over new rows plus ``decay`` times those of an earlier tree of equal structure."""
-    n_splits, past = earlier.structure.n_splits, earlier.statistics
-    weight = earlier.target.weight(past.node_counts[:n_splits])
+    """Finalize a tree from the sums over new rows plus ``decay`` times those of a previous tree of equal structure."""
+    n_splits, past = previous.structure.n_splits, previous.statistics
+    weight = previous.target.weight(past.node_counts[:n_splits])
     mean, square = past.score_mean, past.score_mean**2 + past.score_spread**2
     moments = sums.moments + decay * np.stack([weight, weight * mean, weight * square], axis=1)
     leaves = sums.leaves + decay * past.node_counts[n_splits:]
@@ -227,9 +227,9 @@ def _sparse_ranges(X: SparseRows) -> Ranges:
     return lowest, highest, whole
 
 
-def inherit_ranges(tree: SomeTree, earlier: CrispTree, *, and_own: bool = False) -> SomeTree:
-    """Take the ranges of an earlier tree, merged with the tree's own if ``and_own``."""
-    seen, own = earlier.statistics, tree.statistics
+def inherit_ranges(tree: SomeTree, previous: CrispTree, *, and_own: bool = False) -> SomeTree:
+    """Take the ranges of a previous tree, merged with the tree's own if ``and_own``."""
+    seen, own = previous.statistics, tree.statistics
     lowest, highest, whole = seen.lowest, seen.highest, seen.whole
     if and_own and not (lowest is None or highest is None or whole is None):
         assert own.lowest is not None
@@ -425,7 +425,7 @@ def _is_gone(split: int, size: Doubles, parents: Ints) -> bool:
 
 
 def shrink(tree: SomeTree, strength: float | None, leaf_prior: float = 0.0) -> SomeTree:
-    """Shrink leaf tables by a strength, λ of ``statistics.leaf_tables``, in place of any earlier one."""
+    """Shrink leaf tables by a strength, λ of ``statistics.leaf_tables``, in place of any previous one."""
     now = strength or None
     if now == tree.statistics.shrinkage:
         return tree

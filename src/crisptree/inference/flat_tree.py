@@ -31,9 +31,10 @@ LANES = 32
 
 BRANCH_LINEAR = "branch_linear"
 LINEAR_LEAVES = ("linear", BRANCH_LINEAR)
+"""Values of ``leaf_model``: models of all features, or of those that the splits of the tree have."""
+
 SPARSE_LINEAR = "sparse_linear"
 """Linear models of a few features that readable regression trees get once their splits are trained."""
-"""Values of ``leaf_model``: models of all features, or of those that the splits of the tree have."""
 
 
 def has_linear_leaves(parameters: Mapping[str, Any]) -> bool:

@@ -165,17 +165,17 @@ def _gains(y: Ints, change: Doubles, totals: Doubles, starts: Doubles) -> Double
 def _variance_reductions(y: Values, weight: Doubles, right: Bools, moved: Doubles) -> Doubles:
     """Reduction of variance before the first crossing and after each.  (m, n, n_outputs), (m, n) → (m, n + 1)"""
     tiny = np.finfo(float).tiny
-    everyone, on_right = weight.sum(axis=1)[:, None], _from((weight * right).sum(axis=1), weight * moved)
-    on_left = everyone - on_right
+    overall, on_right = weight.sum(axis=1)[:, None], _from((weight * right).sum(axis=1), weight * moved)
+    on_left = overall - on_right
     gains = np.zeros(on_right.shape)
     for output in np.moveaxis(y, 2, 0):
         each = weight * output
         total, rights = each.sum(axis=1)[:, None], _from((each * right).sum(axis=1), each * moved)
         # A side that keeps nothing but rounding has no mean, and is not allowed either.
         parts = ((total - rights, on_left), (rights, on_right))
-        sides = sum(np.where(rows > 1e-9 * everyone, sums**2 / np.maximum(rows, tiny), 0.0) for sums, rows in parts)
-        gains += sides - total**2 / np.maximum(everyone, tiny)
-    return gains / (y.shape[2] * np.maximum(everyone, tiny))
+        sides = sum(np.where(rows > 1e-9 * overall, sums**2 / np.maximum(rows, tiny), 0.0) for sums, rows in parts)
+        gains += sides - total**2 / np.maximum(overall, tiny)
+    return gains / (y.shape[2] * np.maximum(overall, tiny))
 
 
 def _own_class(y: Ints, change: Doubles, starts: Doubles) -> Doubles:
@@ -228,8 +228,8 @@ def fit_cart(samples: Samples, limits: GrowthLimits, max_features: int | None, s
 
     With ``max_features``, each split is the best of so many features, drawn for it.
     """
-    everything = torch.arange(len(samples), device=samples.device)
-    parts = (samples.batch(everything), samples.y, samples.weight.double())
+    every_row = torch.arange(len(samples), device=samples.device)
+    parts = (samples.batch(every_row), samples.y, samples.weight.double())
     x, y, weight = (part.cpu().numpy() for part in parts)
     x = np.ascontiguousarray(x, dtype=np.float32)
     target = samples.target

@@ -24,22 +24,23 @@ from crisptree.inference.finalization import (
 from crisptree.learning import native_trees
 from crisptree.learning.cart import fit_cart
 from crisptree.learning.engines.cuda_graphs import n_streams, streams
-from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growth import (
+    Outcome,
     Request,
     TrainedStumps,
     find_batched_stumps,
     grow,
-    grow_balanced,
     grow_by_requests,
     grow_side_by_side,
     single_leaf,
 )
 from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
 from crisptree.learning.linear_leaves import compute_residuals, with_models
-from crisptree.learning.options import Spec, WeightConstraints
+from crisptree.learning.loop import TrainedTree, finetune, hard_score
+from crisptree.learning.options import Spec, WeightConstraints, constrain_start
 from crisptree.learning.samples import (
     RowSet,
+    RowSource,
     Samples,
     Shifts,
     StoppableCallback,
@@ -47,10 +48,9 @@ from crisptree.learning.samples import (
     get_iteration,
     relative_weights,
 )
-from crisptree.learning.sources.base import SummedRows
-from crisptree.learning.stumps import Outcome
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, resolve_kind
 from crisptree.splits.module import seed_torch
+from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Gaussians
 from crisptree.threads import limit_trainings, n_threads, workers
 from crisptree.tree import Tree
@@ -58,8 +58,6 @@ from crisptree.tree import Tree
 MAX_VALUES_FOR_CPU = 200_000
 """Rows × features below which a fit of hyperplanes is sooner done on the CPU than on CUDA, its first one by far: there
 kernels are built for a device once, which takes seconds; see docs/results/training-speed.md."""
-
-Rows = Samples | SummedRows
 
 
 class Fitted(NamedTuple):
@@ -90,7 +88,7 @@ def fit_tree(
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
         samples, validation = task.on(device, spec.n_jobs, shifts)
         generator = torch.Generator().manual_seed(spec.seed)
-        callback, constraints = task.listener(on_epoch), spec.constraints.on(task.scaling, device)
+        callback, constraints = task.make_callback(on_epoch), spec.constraints.on(task.scaling, device)
         context = TrainingContext(spec, samples, kind, generator, callback, constraints)
 
         def train(context: TrainingContext) -> Training:
@@ -118,17 +116,17 @@ def _train_natively(context: TrainingContext, validation: Samples | None) -> Tra
     The callback is called for the first start only, which it may stop.
     """
     spec, samples = context.spec, context.samples
-    problem = native_trees.whole_problem(samples, context.draw_seed())
-    problems = [problem._replace(start=start) for start in range(spec.n_init)]
+    job = native_trees.make_job(samples, context.draw_seed())
+    jobs = [job._replace(start=start) for start in range(spec.n_init)]
     if spec.grow == "cart":
         found = _fit_cart(context, None)
         if not spec.finetuning.epochs:
             return found, found
-        problems = [problem._replace(tree=found.tree, keeps_zeros=spec.split == "axis")]
+        jobs = [job._replace(tree=found.tree, keeps_zeros=spec.split == "axis")]
     trees = native_trees.train_trees(
         spec,
         _replace_by_residuals(spec, samples),
-        problems,
+        jobs,
         tunes=True,
         constraints=context.constraints,
         on_epoch=context.on_epoch,
@@ -167,7 +165,7 @@ def _train_from_starts(train: Callable[[TrainingContext], Training], context: Tr
 
 
 def finetune_tree(
-    context: TrainingContext, greedy: TrainedTree, validation: Rows | None, prior_counts: Tensor | None = None
+    context: TrainingContext, greedy: TrainedTree, validation: RowSource | None, prior_counts: Tensor | None = None
 ) -> TrainedTree:
     """Finetune a grown tree unless growth was stopped; ``prior_counts`` are leaf statistics of earlier rows."""
     spec, zeros = context.spec, None
@@ -222,7 +220,7 @@ class TrainingContext(NamedTuple):
     """State that the phases of a training share."""
 
     spec: Spec
-    source: Rows
+    source: RowSource
     kind: SplitKind
     generator: torch.Generator
     on_epoch: StoppableCallback
@@ -234,7 +232,7 @@ class TrainingContext(NamedTuple):
 
     @property
     def samples(self) -> Samples:
-        """The rows in memory; some ways of growing need all of them at once."""
+        """The rows in memory; some growers need all of them at once."""
         if not isinstance(self.source, Samples):
             raise TypeError(f"grow={self.spec.grow!r} and algorithm={self.spec.algorithm!r} need all rows in memory.")
         return self.source
@@ -258,7 +256,7 @@ def _get_growth_split(spec: Spec) -> Any:
 
 
 def _begin(context: TrainingContext, start: CrispTree | None) -> Tree:
-    """Return a single leaf, or the tree of an earlier fit, to be grown on with splits of the same kind."""
+    """Return a single leaf, or the tree of a previous fit, to be grown on with splits of the same kind."""
     if start is None:
         return single_leaf(context.source, context.kind, context.generator)
     split = _get_growth_split(context.spec)
@@ -282,9 +280,9 @@ def _grow_greedily(context: TrainingContext, start: CrispTree | None) -> Trained
     samples = compute_residuals(context.samples, spec.row_weight) if spec.grows_on_residuals else context.source
     if start is None and spec.grows_by_lbfgs and native_trees.supports(spec, samples, context.constraints):
         assert isinstance(samples, Samples)
-        problem = native_trees.whole_problem(samples, context.draw_seed())
+        job = native_trees.make_job(samples, context.draw_seed())
         common: dict[str, Any] = {"constraints": context.constraints, "on_epoch": context.on_epoch}
-        return native_trees.train_trees(spec, samples, [problem], tunes=False, **common)[0].greedy
+        return native_trees.train_trees(spec, samples, [job], tunes=False, **common)[0].greedy
     tree = grow(
         _begin(context, start),
         samples,
@@ -298,6 +296,21 @@ def _grow_greedily(context: TrainingContext, start: CrispTree | None) -> Trained
         holds_on=spec.has_linear_leaves,
     )
     return TrainedTree(tree, plan.final_steepness)
+
+
+def grow_balanced(
+    samples: Samples,
+    depth: int,
+    kind: SplitKind,
+    generator: torch.Generator,
+    constraints: WeightConstraints | None = None,
+) -> Tree:
+    """Make a random complete tree: every split passes through the mean of the samples, every leaf table is random."""
+    structure = TreeStructure.balanced(depth)
+    tables = samples.target.random_tables(structure.n_leaves, generator)
+    centers = samples.mean().expand(structure.n_splits, -1)
+    splits = constrain_start(kind.initial(centers, generator), centers, constraints, is_sparse=samples.is_sparse)
+    return Tree(structure, splits, tables.to(samples.weight), samples.target.name)
 
 
 def _grow_complete(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
@@ -382,7 +395,7 @@ def resolve_device(
 
 
 def update_tree(
-    earlier: CrispTree, spec: Spec, task: TrainingTask, *, decay: float, on_epoch: EpochCallback | None = None
+    tree: CrispTree, spec: Spec, task: TrainingTask, *, decay: float, on_epoch: EpochCallback | None = None
 ) -> CrispTree:
     """Finetune the splits and leaves of a tree on new rows, which are on its scale; leaves are yet to be counted.
 
@@ -392,14 +405,14 @@ def update_tree(
     kind, weight = resolve_split_kind(spec, task), task.training.weight
     with prepare_training(spec, kind, task) as device:
         samples, _ = task.on(device, spec.n_jobs)
-        old = decay * earlier.statistics.node_counts[earlier.structure.n_splits :]
+        old = decay * tree.statistics.node_counts[tree.structure.n_splits :]
         share = weight.sum() / (task.target.weight(old).sum() + weight.sum())
         plan = spec.finetuning.later_half
         spec = replace(spec, finetuning=replace(plan, learning_rate=plan.learning_rate * float(share)))
         generator, constraints = torch.Generator().manual_seed(spec.seed), spec.constraints.on(task.scaling, device)
         context = TrainingContext(spec, samples, kind, generator, StoppableCallback(on_epoch), constraints)
         # The steepness of the earlier training, which stays where nothing is finetuned.
-        start = TrainedTree(_begin(context, earlier), earlier.statistics.steepness)
+        start = TrainedTree(_begin(context, tree), tree.statistics.steepness)
         prior_counts = torch.from_numpy(old / weight.mean()).to(start.tree.leaves)
         return to_deterministic_tree(finetune_tree(context, start, None, prior_counts), spec, task)
 
@@ -438,7 +451,7 @@ def fit_forest(
 
     Validation rows score every tree. ``on_epoch`` is called with the epochs of growth, all trees of a batch at once.
     """
-    listener = StoppableCallback(on_epoch)
+    callback = StoppableCallback(on_epoch)
     is_array = isinstance(task.training.X, np.ndarray)
     is_stumps = spec.grow == "greedy" and spec.split in ("oblique", "axis") and not spec.shifts
     if not (is_array and (is_stumps or spec.grow == "cart")):
@@ -451,7 +464,7 @@ def fit_forest(
             raise TypeError("trees grow together on an array of rows")
         constraints = spec.constraints.on(task.scaling, device)
         if spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
-            yield from _fit_native_forest(spec, task, bootstraps, samples, validation, listener, constraints)
+            yield from _fit_native_forest(spec, task, bootstraps, samples, validation, callback, constraints)
             return
         if not is_stumps:
             yield from _fit_one_by_one(spec, task, bootstraps)
@@ -463,14 +476,14 @@ def fit_forest(
                     _select_samples(samples, task.training, bootstrap),
                     kind,
                     torch.Generator().manual_seed(bootstrap.seed),
-                    listener,
+                    callback,
                     constraints,
                 )
                 for bootstrap in some
             ]
             grown = _grow_trees(contexts)
             yield from _complete_trees(contexts, grown, task, some, validation)
-            if listener:
+            if callback:
                 return
 
 
@@ -480,28 +493,28 @@ def _fit_native_forest(
     bootstraps: Sequence[Bootstrap],
     samples: Samples,
     validation: Samples | None,
-    listener: StoppableCallback,
+    callback: StoppableCallback,
     constraints: WeightConstraints | None,
 ) -> Iterator[FittedTree]:
-    """Train all trees as one work list; where the listener stops growth at a level, they end above it."""
+    """Train all trees as one work list; where the callback stops growth at a level, they end above it."""
     rows = task.training
     is_large = len(samples) * samples.n_features * len(bootstraps) >= MIN_VALUES_FOR_WORKERS
     threads = limit_trainings(n_threads(spec.n_jobs)) if is_large else 1
     single_threaded = spec if len(bootstraps) == 1 else replace(spec, n_jobs=1)
     common: dict[str, Any] = {"constraints": constraints, "validation": validation}
 
-    def begin(bootstrap: Bootstrap) -> native_trees.TreeProblem:
+    def begin(bootstrap: Bootstrap) -> native_trees.TreeJob:
         own = _select_samples(samples, rows, bootstrap)
         grown, weight = _replace_by_residuals(spec, own), own.weight.numpy()
-        problem = native_trees.TreeProblem(np.flatnonzero(bootstrap.counts), weight, bootstrap.seed)
+        job = native_trees.TreeJob(np.flatnonzero(bootstrap.counts), weight, bootstrap.seed)
         if grown is not own:
             y = np.zeros_like(samples.y.numpy())
-            y[problem.rows] = grown.y.numpy()
-            problem = problem._replace(y=y)
+            y[job.rows] = grown.y.numpy()
+            job = job._replace(y=y)
         if spec.grow == "cart":
             tree = fit_cart(grown, spec.limits, spec.n_drawn_by_cart, bootstrap.seed)
-            problem = problem._replace(tree=tree, keeps_zeros=spec.split == "axis")
-        return problem
+            job = job._replace(tree=tree, keeps_zeros=spec.split == "axis")
+        return job
 
     def finalize(tree: native_trees.NativeTree, bootstrap: Bootstrap) -> FittedTree:
         own = replace(task, training=replace(rows, weight=bootstrap.weight(rows)))
@@ -510,17 +523,17 @@ def _fit_native_forest(
         return FittedTree(crisp, history, get_iteration(tree.tuned.record, history))
 
     with workers(min(threads, len(bootstraps))) as each_of:
-        problems = list(each_of(begin, bootstraps))
+        jobs = list(each_of(begin, bootstraps))
         if spec.grow == "cart" and not spec.finetuning.epochs:
-            trees = [native_trees.NativeTree.of(problem, spec) for problem in problems]
+            trees = [native_trees.NativeTree.of(job, spec) for job in jobs]
         else:
-            trees = native_trees.train_trees(spec, samples, problems, tunes=True, **common)
+            trees = native_trees.train_trees(spec, samples, jobs, tunes=True, **common)
         try:
             for record in native_trees.merge_growth(trees):
-                listener(record)
+                callback(record)
         except StopTraining:
             spec = replace(spec, limits=replace(spec.limits, max_depth=record.level - 1))
-            trees = native_trees.train_trees(spec, samples, problems, tunes=False, constraints=constraints)
+            trees = native_trees.train_trees(spec, samples, jobs, tunes=False, constraints=constraints)
         yield from each_of(lambda pair: finalize(*pair), zip(trees, bootstraps, strict=True))
 
 

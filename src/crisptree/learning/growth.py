@@ -1,4 +1,8 @@
-"""Structure learning: which leaves become splits, level by level or best first.
+"""Structure learning: which leaves become splits, level by level or best first; every split begins as a stump.
+
+All unresolved leaves of a tree are trained as one batch of stumps. Each row belongs to exactly one node, so m stumps
+are m splits in one loop; for the equations they are ONE stump in which every row has a node index, and the leaf tables
+of all nodes stand side by side.
 
 There is one grower. It asks a ``Routing`` where the rows are and a ``Finder`` for splits: rows in memory are routed one
 by one, other rows are known by the sums over each leaf.
@@ -9,17 +13,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.equations.alternating import hard_responsibilities
 from crisptree.learning.cart import LeafLimits, best_thresholds, round_down
+from crisptree.learning.engines.base import Groups, Models, group_rows
 from crisptree.learning.history import EpochCallback, StopTraining
+from crisptree.learning.initialisation import find_initial_splits, search_initial_splits
+from crisptree.learning.joint_stumps import TreeStumps, train_jointly
 from crisptree.learning.loop import EpochEnd, make_reporter, train
 from crisptree.learning.options import (
     LBFGS,
@@ -30,18 +39,7 @@ from crisptree.learning.options import (
     constrain_start,
     with_drawn_features,
 )
-from crisptree.learning.samples import Groups, Samples, group_rows
-from crisptree.learning.sources.base import LeafGroups, SummedRows
-from crisptree.learning.stumps import (
-    Outcome,
-    Stumps,
-    SummedLevel,
-    TreeStumps,
-    find_initial_splits,
-    init_stump_tables,
-    search_initial_splits,
-    train_batched_stumps,
-)
+from crisptree.learning.samples import LeafGroups, RowSource, Samples, Side, SummedRows
 from crisptree.splits import AbstractSplits, ObliqueSplits, SplitKind
 from crisptree.splits.base import AxisSplits
 from crisptree.structure import TreeStructure
@@ -51,9 +49,179 @@ from crisptree.tree import Tree
 TRIES = 6
 """A stump that leaves one side empty starts again from another random direction: one try, and five more."""
 
-
 LOST = 0.5
 """A trained stump of a regression that gains less than this share of its initial gain is put back to its start."""
+
+GAIN_DIGITS = 9
+"""Gains that agree in so many decimals are equal, and the first candidate wins: rounding must not choose a feature."""
+
+
+class Stumps:
+    """m stumps, each with its own rows; at every node ``n_candidates`` splits compete.
+
+    ``leaves`` are the left and right tables, (2, n_nodes · n_candidates · n_values). See ``TrainState`` for ``zeros``
+    and ``signs``.
+    """
+
+    is_whole_tree = False
+    models: Models | None = None
+    structure = TreeStructure.stump()
+
+    def __init__(
+        self,
+        splits: AbstractSplits,
+        leaves: Tensor,
+        groups: Groups,
+        n_candidates: int = 1,
+        zeros: Tensor | None = None,
+        signs: Tensor | None = None,
+    ) -> None:
+        self.splits = splits.trainable()
+        self.leaves = leaves
+        self.groups = groups
+        self.n_candidates = n_candidates
+        self.zeros, self.signs = zeros, signs
+
+    @property
+    def n_stumps(self) -> int:
+        return len(self.groups.sizes) * self.n_candidates
+
+    def restart(self, splits: AbstractSplits, leaves: Tensor, zeros: Tensor | None) -> Self:
+        """Return the same stumps with other parameters to start from."""
+        other = copy(self)
+        other.splits, other.leaves, other.zeros = splits.trainable(), leaves, zeros
+        return other
+
+    @property
+    def penalty_shares(self) -> Tensor:
+        """All: the loss of a stump is a mean over its own rows."""
+        return torch.ones(self.splits.n_splits, dtype=torch.float64, device=self.leaves.device)
+
+    def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
+        return splits.at(x, group).reshape(-1, 1)
+
+    def stump_index(self, group: Tensor) -> Tensor:
+        candidate = torch.arange(self.n_candidates, device=group.device)
+        return (group[:, None] * self.n_candidates + candidate).reshape(-1)
+
+    @torch.no_grad()
+    def hard_counts(self, samples: Any) -> Tensor:
+        target = samples.target
+        counts = self.leaves.new_zeros(2, self.n_stumps * target.n_statistics)
+        for rows, group, went_right in self._iter_branches(samples):
+            h = hard_responsibilities(went_right.reshape(-1, 1).to(counts), self.structure)
+            weight, y = (part[rows].repeat_interleave(self.n_candidates, dim=0) for part in (samples.weight, samples.y))
+            counts += target.statistics(h * weight[:, None], y, self.stump_index(group), self.n_stumps)
+        return counts
+
+    def _iter_branches(self, samples: Samples) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Rows, their groups, and which candidates send them right.  (b,), (b,), (b, n_candidates)"""
+        in_place = samples.reads_in_place(self.splits)
+        pieces = (samples.pieces(part, in_place=in_place) for part in (self.groups.rows, self.groups.group))
+        for rows, group in zip(*pieces, strict=True):
+            yield rows, group, samples.goes_right(self.splits, rows, group).reshape(len(rows), self.n_candidates)
+
+    @torch.no_grad()
+    def outcome(self, samples: Samples, min_rows: int, min_weight: float) -> Outcome:
+        """Select the best candidate of every node by its gain on hard counts, and route its rows.
+
+        A split is accepted only if both sides keep ``min_rows`` rows that weigh ``min_weight`` together.
+        """
+        target, device = samples.target, samples.device
+        n_nodes, n_candidates = len(self.groups.sizes), self.n_candidates
+        right = torch.zeros(n_nodes, n_candidates, target.n_statistics, dtype=torch.float64, device=device)
+        overall = torch.zeros(n_nodes, target.n_statistics, dtype=torch.float64, device=device)
+        n_right = torch.zeros(n_nodes, n_candidates, dtype=torch.long, device=device)
+        branches = []
+        for rows, group, went_right in self._iter_branches(samples):
+            y, weight = samples.y[rows], samples.weight[rows].double()
+            right += target.tally(y, went_right * weight[:, None], group, n_nodes)
+            overall += target.tally(y, weight, group, n_nodes)
+            if n_candidates == 1:  # torch adds numbers many times quicker than rows of one number
+                n_right[:, 0].index_add_(0, group, went_right[:, 0].long())
+            else:
+                n_right.index_add_(0, group, went_right.long())
+            branches.append(went_right)
+        on_right, total = right.cpu().numpy(), overall.cpu().numpy()[:, None]
+        gains = gain(target, total - on_right, on_right)
+        right_weight, node_weight = target.weight(on_right), target.weight(total)
+        many = n_right.cpu().numpy()
+        accepted = np.minimum(many, self.groups.host_sizes[:, None] - many) >= min_rows
+        accepted &= np.minimum(right_weight, node_weight - right_weight) >= min_weight
+        winner = np.where(accepted, gains.round(GAIN_DIGITS), -1.0).argmax(axis=1)
+        nodes, best = np.arange(n_nodes), torch.from_numpy(winner).to(device)
+        tables = self.leaves.reshape(2, n_nodes, n_candidates, -1).permute(1, 2, 0, 3)
+        return Outcome(
+            splits=self.splits.select_candidates(best).detach(),
+            tables=tables[torch.from_numpy(nodes).to(device), best],
+            gains=gains[nodes, winner],
+            weights=node_weight[:, 0],
+            accepted=accepted[nodes, winner],
+            goes_right=torch.cat(branches).gather(1, best[self.groups.group][:, None])[:, 0],
+        )
+
+
+class SummedLevel(Stumps):
+    """The stumps of one level in training, on rows known by their sums only."""
+
+    def __init__(
+        self,
+        source: SummedRows,
+        open_leaves: LeafGroups,
+        splits: AbstractSplits,
+        leaves: Tensor,
+        signs: Tensor | None = None,
+    ) -> None:
+        groups = Groups(torch.zeros(0, dtype=torch.long), torch.tensor(open_leaves.sizes))
+        super().__init__(splits, leaves, groups, signs=signs)
+        self.source, self.open = source, open_leaves
+
+    def hard_counts(self, samples: Any) -> Tensor:
+        left, right = self.source.sides(self.open.tree, self.open.leaves, self.splits.detach())
+        counts = np.stack([left.statistics, right.statistics]).reshape(2, -1)
+        return torch.from_numpy(counts).to(self.leaves)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Trained stumps: a split, two leaf tables, gain and weight for every node, and where the rows go.
+
+    ``accepted`` says which splits leave enough rows on both sides. Rows in memory have ``goes_right``, which follow the
+    ``rows`` of their groups; other rows are known by the sums over both ``sides``.
+    """
+
+    splits: AbstractSplits
+    tables: Tensor
+    gains: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64]
+    accepted: npt.NDArray[np.bool_]
+    goes_right: Tensor | None = None
+    sides: tuple[Side, Side] | None = None
+
+    def where(self, wanted: npt.NDArray[np.bool_]) -> Outcome:
+        """Reject the splits of other nodes."""
+        return replace(self, accepted=self.accepted & wanted)
+
+    def or_better(self, other: Outcome, groups: Groups | LeafGroups) -> Outcome:
+        """Of every node the split of more gain: this one, or another of the same node."""
+        takes = other.accepted & (~self.accepted | (other.gains > self.gains))
+        which = torch.from_numpy(takes).to(self.tables.device)
+        both = AbstractSplits.concatenate([self.splits, other.splits])
+        goes_right, sides = self.goes_right, self.sides
+        if goes_right is not None and other.goes_right is not None and isinstance(groups, Groups):
+            goes_right = torch.where(which[groups.group], other.goes_right, goes_right)
+        if sides is not None and other.sides is not None:
+            left, right = (one.where(takes, better) for one, better in zip(sides, other.sides, strict=True))
+            sides = left, right
+        return Outcome(
+            splits=both.select((np.arange(len(takes)) + len(takes) * takes).tolist()),
+            tables=torch.where(which[:, None, None], other.tables, self.tables),
+            gains=np.where(takes, other.gains, self.gains),
+            weights=self.weights,
+            accepted=self.accepted | other.accepted,
+            goes_right=goes_right,
+            sides=sides,
+        )
 
 
 def min_leaf_weight(limits: GrowthLimits, samples: Samples) -> float:
@@ -141,7 +309,8 @@ class RowRouting(Routing):
 class SummedRouting(Routing):
     """The sums over every leaf of rows that are not in memory; growth begins at a single leaf."""
 
-    def __init__(self, rows: SummedRows) -> None:
+    def __init__(self, rows: RowSource) -> None:
+        assert isinstance(rows, SummedRows)
         self.rows, self.states = rows, {0: rows.root}
         self.retries_later = rows.retries_later
         self.total_weight = float(rows.target.weight(rows.root.statistics))
@@ -173,30 +342,15 @@ class Candidate:
     decrease: float
 
 
-def single_leaf(samples: Samples | SummedRows, kind: SplitKind, generator: torch.Generator) -> Tree:
+def single_leaf(samples: RowSource, kind: SplitKind, generator: torch.Generator) -> Tree:
     """Return the tree before it grows: one leaf for all rows."""
     splits = kind.initial(samples.weight.new_zeros(0, samples.n_features), generator)
     return Tree(TreeStructure.single_leaf(), splits, samples.table(), samples.target.name)
 
 
-def grow_balanced(
-    samples: Samples,
-    depth: int,
-    kind: SplitKind,
-    generator: torch.Generator,
-    constraints: WeightConstraints | None = None,
-) -> Tree:
-    """Make a random complete tree: every split passes through the mean of the samples, every leaf table is random."""
-    structure = TreeStructure.balanced(depth)
-    tables = samples.target.random_tables(structure.n_leaves, generator)
-    centers = samples.mean().expand(structure.n_splits, -1)
-    splits = constrain_start(kind.initial(centers, generator), centers, constraints, is_sparse=samples.is_sparse)
-    return Tree(structure, splits, tables.to(samples.weight), samples.target.name)
-
-
 def grow(
     tree: Tree,
-    samples: Samples | SummedRows,
+    samples: RowSource,
     plan: Plan,
     limits: GrowthLimits,
     kind: SplitKind,
@@ -213,16 +367,17 @@ def grow(
     ``holds_on`` puts stumps of regressions back that gain little after training, which is where constant leaves had
     better end.
     """
-    if isinstance(samples, SummedRows):
-        return grow_with(
-            SummedStumps(samples, plan, limits, kind, generator, on_epoch, constraints), tree, samples, limits
-        )
-    find = TrainedStumps(samples, plan, limits, kind, generator, on_epoch, constraints, n_drawn, holds_on)
+    options = (plan, limits, kind, generator, on_epoch, constraints, n_drawn, holds_on)
+    if isinstance(samples, Samples):
+        find = TrainedStumps(samples, *options)
+    else:
+        assert isinstance(samples, SummedRows)
+        find = SummedStumps(samples, *options)
     return grow_with(find, tree, samples, limits, signs=find.signs)
 
 
 def grow_with(
-    find: Finder, tree: Tree, samples: Samples | SummedRows, limits: GrowthLimits, *, signs: Tensor | None = None
+    find: Finder, tree: Tree, samples: RowSource, limits: GrowthLimits, *, signs: Tensor | None = None
 ) -> Tree:
     """Grow a tree until the limits hold, with the splits that ``find`` gives.
 
@@ -264,14 +419,14 @@ def grow_side_by_side(find_all: Callable[[dict[int, Request]], list[Outcome]], g
 
 
 def grow_by_requests(
-    tree: Tree, samples: Samples | SummedRows, limits: GrowthLimits, tries: int = TRIES, *, signs: Tensor | None = None
+    tree: Tree, samples: RowSource, limits: GrowthLimits, tries: int = TRIES, *, signs: Tensor | None = None
 ) -> Growth:
     """Grow one tree as a generator that requests splits; a leaf without a good one requests it ``tries`` times.
 
     Without ``max_depth`` such a leaf then gets the best threshold on one feature, if splits are hyperplanes or
     thresholds of dense rows in memory without ``signs``: growth ends where leaves are pure or their rows all alike.
     """
-    routing: Routing = RowRouting(samples, tree) if isinstance(samples, Samples) else SummedRouting(samples)
+    routing = RowRouting(samples, tree) if isinstance(samples, Samples) else SummedRouting(samples)
     is_free = limits.max_depth is None and signs is None and not samples.is_sparse and tries > 1
     waiting: dict[int, Candidate] = {}
     failures: Counter[int] = Counter()
@@ -425,11 +580,6 @@ class TrainedStumps:
         free = self.signs is None and self.n_drawn is None and not self.kind.compete_by_feature
         return free and self.samples.target.is_regression and not self.samples.is_sparse
 
-    def thin(self, stumps: Stumps, centers: Tensor, constraints: WeightConstraints) -> Stumps:
-        """Set weights of the stumps to zero that the constraints forbid."""
-        splits, zeros = constraints.thin(stumps.splits, centers)
-        return Stumps(splits, stumps.leaves, stumps.groups, zeros=zeros, signs=self.signs)
-
     def outcome(self, stumps: Stumps) -> Outcome:
         """Return the partition of the rows by trained stumps."""
         least = min_leaf_weight(self.limits, self.samples)
@@ -468,7 +618,11 @@ def find_batched_stumps(finders: Sequence[TrainedStumps], requests: Sequence[Req
 
     def trained(stumps: list[Stumps], plan: Plan, on_epoch: Callable[[EpochEnd], None] | None) -> None:
         parts = [TreeStumps(one, finder.samples, finder.generator) for one, finder in zip(stumps, finders, strict=True)]
-        train_batched_stumps(parts, plan, on_epoch=on_epoch, name=name)
+        if len(parts) > 1:
+            train_jointly(parts, plan, on_epoch=on_epoch, name=name)
+        else:
+            (only,) = parts
+            train(only.stumps, only.samples, plan, generator=only.generator, on_epoch=on_epoch, name=name)
 
     def outcomes(stumps: list[Stumps], on_epoch: Callable[[EpochEnd], None] | None) -> list[Outcome]:
         trained(stumps, plan, on_epoch)
@@ -476,8 +630,9 @@ def find_batched_stumps(finders: Sequence[TrainedStumps], requests: Sequence[Req
             centers = [middle for _, middle in begins]
             n_features = finders[0].samples.n_features
             for stage in constraints.list_stages(n_features) if plan.optimizer == LBFGS else [constraints]:
-                triples = zip(finders, stumps, centers, strict=True)
-                stumps = [finder.thin(one, middle, stage) for finder, one, middle in triples]
+                thinned = [stage.thin(one.splits, middle) for one, middle in zip(stumps, centers, strict=True)]
+                pairs = zip(stumps, thinned, strict=True)
+                stumps = [one.restart(splits, one.leaves, zeros) for one, (splits, zeros) in pairs]
                 trained(stumps, plan.later_half, None)
         return [finder.outcome(one) for finder, one in zip(finders, stumps, strict=True)]
 
@@ -488,7 +643,8 @@ def find_batched_stumps(finders: Sequence[TrainedStumps], requests: Sequence[Req
         pairs = zip(after, before, (request.groups for request in requests), strict=True)
         return [one.or_better(start.where(one.gains < LOST * start.gains), groups) for one, start, groups in pairs]
     # Signs say what is on the right side, and so do random tables: the other way round is tried too.
-    swapped = [one.swap_tables() for one, _ in begins] if finders[0].signs is not None else []
+    several = begins if finders[0].signs is not None else []
+    swapped = [one.restart(one.splits, one.leaves.flip(0), one.zeros) for one, _ in several]
     found = outcomes([one for one, _ in begins], report)
     if not swapped:
         return found
@@ -497,73 +653,36 @@ def find_batched_stumps(finders: Sequence[TrainedStumps], requests: Sequence[Req
 
 
 @dataclass(frozen=True, eq=False)
-class SummedStumps:
+class SummedStumps(TrainedStumps):
     """Finds splits by training stumps on rows that are summed over, from a random start."""
 
-    rows: SummedRows
-    plan: Plan
-    limits: GrowthLimits
-    kind: SplitKind
-    generator: torch.Generator
-    on_epoch: EpochCallback | None
-    constraints: WeightConstraints | None = None
+    samples: SummedRows  # type: ignore[assignment]
 
-    tries: ClassVar[int] = TRIES
-
-    def __call__(self, groups: LeafGroups, level: int) -> Outcome:
-        rows, centers = self.rows, groups.centers
+    def begin(self, groups: LeafGroups) -> tuple[Stumps, Tensor]:  # type: ignore[override]
+        rows, centers = self.samples, groups.centers
         splits = constrain_start(
             self.kind.candidates(centers, self.generator), centers, self.constraints, is_sparse=False
         )
-        tables = init_stump_tables(rows.target, [state.statistics for state in groups.states], self.generator)
-        tables = tables.to(rows.weight)
-        if rows.sample is not None and self.constraints is None:
+        statistics = torch.from_numpy(np.stack([state.statistics for state in groups.states]))
+        tables = rows.target.random_tables(2 * len(statistics), self.generator).reshape(2, len(statistics), -1)
+        tables = rows.target.stump_tables(tables, statistics).reshape(2, -1).to(rows.weight)
+        if rows.sample is not None and self.constraints is None and rows.target.is_regression:
             splits, tables = search_initial_splits(
                 splits, tables, groups.tree, groups.leaves, rows.sample, self.generator
             )
-        report = make_reporter(
-            self.on_epoch,
-            phase="grow",
-            level=level,
-            n_levels=None if self.limits.max_leaf_nodes else self.limits.max_depth,
-            n_splits=len(groups.leaves),
-            n_epochs=self.plan.epochs,
-        )
-        found = self._trained(groups, splits, tables, level, report)
-        if self.signs is None:
-            return found
-        # Signs say what is on the right side, and so do random tables: the other way round is tried too.
-        return found.or_better(self._trained(groups, splits, tables.flip(0), level, None), groups)
+        return SummedLevel(rows, groups, splits, tables, signs=self.signs), centers
 
-    @property
-    def signs(self) -> Tensor | None:
-        return None if self.constraints is None else self.constraints.signs
-
-    def _trained(
-        self,
-        groups: LeafGroups,
-        splits: AbstractSplits,
-        tables: Tensor,
-        level: int,
-        on_epoch: Callable[[EpochEnd], None] | None,
-    ) -> Outcome:
-        """Stumps after their training, and what they do to the rows."""
-        name, rows = f"growth at level {level}", self.rows
-        stumps = SummedLevel(rows, groups, splits, tables, signs=self.signs)
-        train(stumps, rows, self.plan, generator=self.generator, on_epoch=on_epoch, name=name)
-        if self.constraints is not None and self.constraints.removes_weights:
-            thinner, zeros = self.constraints.thin(stumps.splits, groups.centers)
-            stumps = SummedLevel(rows, groups, thinner, stumps.leaves, zeros, self.signs)
-            train(stumps, rows, self.plan.later_half, generator=self.generator, name=name)
-        left, right = rows.sides(groups.tree, groups.leaves, stumps.splits.detach())
-        target = rows.target
+    def outcome(self, stumps: Stumps) -> Outcome:
+        assert isinstance(stumps, SummedLevel)
+        rows, open_leaves, target = self.samples, stumps.open, self.samples.target
+        left, right = rows.sides(open_leaves.tree, open_leaves.leaves, stumps.splits.detach())
         weights = target.weight(left.statistics), target.weight(right.statistics)
         least = self.limits.min_weight_fraction_leaf * float(target.weight(rows.root.statistics))
         accepted = np.minimum(left.n_rows, right.n_rows) >= max(self.limits.min_samples_leaf, 1)
         accepted &= np.minimum(*weights) >= least
         return Outcome(
             splits=stumps.splits.detach(),
-            tables=stumps.leaves.reshape(2, len(groups.leaves), -1).transpose(0, 1),
+            tables=stumps.leaves.reshape(2, len(open_leaves.leaves), -1).transpose(0, 1),
             gains=gain(target, left.statistics, right.statistics),
             weights=weights[0] + weights[1],
             accepted=accepted,

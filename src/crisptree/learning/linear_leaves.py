@@ -291,8 +291,8 @@ def compute_residuals(samples: Samples, row_weight: float = 1.0) -> Samples:
         return samples
     rows = LeafRows.of_samples(samples)
     weight = row_weight * samples.weight.double().cpu().numpy()
-    whole, everyone = TreeStructure.single_leaf(), [Members(np.arange(len(samples)), weight)]
-    y = rows.y - rows.x @ rows.fit(whole, everyone, [ROOT_SHARE * weight.sum()]).sums[0, 0]
+    whole, members = TreeStructure.single_leaf(), [Members(np.arange(len(samples)), weight)]
+    y = rows.y - rows.x @ rows.fit(whole, members, [ROOT_SHARE * weight.sum()]).sums[0, 0]
     spread = np.sqrt(np.average(y**2, axis=0, weights=weight))
     return replace(samples, y=torch.from_numpy(y / np.maximum(spread, 1e-12)).to(samples.y))
 
@@ -312,48 +312,14 @@ def linear_score(
         own = leaf == number
         outputs[own] = held_out.x[own] @ weights
     # The class of the highest score is that of the highest probability.
-    answers = target.predict(outputs) if target.n_classes is not None else outputs
-    scores = np.asarray(target.score_predictions(answers, held_out.y), dtype=np.float64)
+    predicted = target.predict(outputs) if target.n_classes is not None else outputs
+    scores = np.asarray(target.score_predictions(predicted, held_out.y), dtype=np.float64)
     return float(np.average(scores, weights=validation.weight.double().cpu().numpy()))
 
 
 def can_train(structure: TreeStructure, samples: Samples) -> bool:
     """Return True if the responsibilities of all leaves for all rows fit into memory."""
     return structure.n_leaves * len(samples) <= MAX_SHARES
-
-
-def fit_models(
-    tree: FlatTree,
-    task: TrainingTask,
-    penalties: Sequence[float],
-    n_jobs: int | None,
-    *,
-    of_branches: bool = False,
-    steps: int = STEPS_AT_THE_END,
-) -> FittedModels:
-    """Fit models with every penalty to the training rows that reach the leaves of a finalized tree.
-
-    Parameters
-    ----------
-    tree : FlatTree
-        A finalized tree.
-    task : TrainingTask
-        The training rows. A weight of two equals the row twice.
-    penalties : sequence of float
-        λ, in the unit of the weights.
-    n_jobs : int or None
-        Threads.
-    of_branches : bool
-        Whether models have weights only for features that a split of the tree has, if there is one.
-    steps : int
-        Of a softmax towards its best weights.
-    """
-    structure, scaling, part = tree.structure, tree.statistics.scaling, task.training
-    X = np.asarray(part.X[:], dtype=np.float32)
-    scaled, leaf = scaling.apply(X, n_jobs), route_rows(tree, X, n_jobs)
-    used = np.flatnonzero((tree.weight != 0).any(axis=0)) if of_branches and structure.n_splits else None
-    rows = LeafRows.of(scaled, part.y, task.target)
-    return fit_routed(structure, leaf, rows, part.weight, penalties, used, steps)
 
 
 def fit_routed(
@@ -395,9 +361,18 @@ def compute_logistic_losses(outputs: Doubles, y: npt.NDArray[np.int64]) -> Doubl
 def with_models(
     tree: FlatTree, task: TrainingTask, penalty: float, n_jobs: int | None, *, of_branches: bool = False
 ) -> FlatTree:
-    """Return a finalized tree with models in its leaves; see ``fit_models``."""
-    models = fit_models(tree, task, [penalty], n_jobs, of_branches=of_branches)
-    raw, bias = fold_scaling(models.sums[0], tree.statistics.scaling)
+    """Return a finalized tree with models of the training rows in its leaves.
+
+    ``penalty`` is λ in the unit of the weights; a weight of two equals the row twice. With ``of_branches`` models have
+    weights only for features that a split of the tree has, if there is one.
+    """
+    structure, scaling, rows = tree.structure, tree.statistics.scaling, task.training
+    X = np.asarray(rows.X[:], dtype=np.float32)
+    scaled, leaf = scaling.apply(X, n_jobs), route_rows(tree, X, n_jobs)
+    used = np.flatnonzero((tree.weight != 0).any(axis=0)) if of_branches and structure.n_splits else None
+    leaf_rows = LeafRows.of(scaled, rows.y, task.target)
+    models = fit_routed(structure, leaf, leaf_rows, rows.weight, [penalty], used, STEPS_AT_THE_END)
+    raw, bias = fold_scaling(models.sums[0], scaling)
     variance = None
     if models.variances is not None:
         n_rows = task.target.weight(tree.statistics.node_counts[tree.structure.n_splits :])

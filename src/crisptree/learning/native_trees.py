@@ -20,10 +20,9 @@ import torch
 from crisptree.data.rows import ArrayRows, SelectedRows
 from crisptree.equations.annealing import SLOPE
 from crisptree.learning.engines.native_engine import MIN_VALUES_FOR_THREADS, TRAINING_LEAF_PRIOR
-from crisptree.learning.finetuning import TrainedTree, hard_score
 from crisptree.learning.growth import LOST, TRIES
 from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
-from crisptree.learning.loop import make_divergence_error
+from crisptree.learning.loop import TrainedTree, hard_score, make_divergence_error
 from crisptree.learning.options import Plan, Spec, WeightConstraints
 from crisptree.learning.samples import Samples
 from crisptree.native import training
@@ -34,7 +33,7 @@ from crisptree.threads import n_threads
 from crisptree.tree import Tree
 
 
-class TreeProblem(NamedTuple):
+class TreeJob(NamedTuple):
     """Rows of one tree by their numbers in the samples, their weights, and what its random numbers follow from.
 
     ``tree`` is finetuned instead of growing one; with ``keeps_zeros`` weights that are zero stay so. ``y`` are its own
@@ -60,10 +59,10 @@ class NativeTree(NamedTuple):
     weights: list[float]
 
     @classmethod
-    def of(cls, problem: TreeProblem, spec: Spec) -> NativeTree:
-        """Make the tree of a problem that begins with one, before any training."""
-        assert problem.tree is not None
-        tree = TrainedTree(problem.tree, spec.growth.steepness_at(0))
+    def of(cls, job: TreeJob, spec: Spec) -> NativeTree:
+        """Make the tree of a job that begins with one, before any training."""
+        assert job.tree is not None
+        tree = TrainedTree(job.tree, spec.growth.steepness_at(0))
         return cls(tree, tree, math.nan, [], [])
 
 
@@ -77,15 +76,15 @@ def supports(spec: Spec, samples: Any, constraints: WeightConstraints | None) ->
     return is_array and type(samples.target) in (Classes, Gaussians)
 
 
-def whole_problem(samples: Samples, seed: int, start: int = 0) -> TreeProblem:
-    """Return the problem of a tree that all rows train."""
-    return TreeProblem(np.arange(len(samples)), samples.weight.numpy(), seed, start)
+def make_job(samples: Samples, seed: int, start: int = 0) -> TreeJob:
+    """Return the job of a tree that all rows train."""
+    return TreeJob(np.arange(len(samples)), samples.weight.numpy(), seed, start)
 
 
 def train_trees(
     spec: Spec,
     samples: Samples,
-    problems: Sequence[TreeProblem],
+    jobs: Sequence[TreeJob],
     *,
     tunes: bool,
     constraints: WeightConstraints | None = None,
@@ -99,8 +98,8 @@ def train_trees(
     spec : Spec
         How each of them trains.
     samples : Samples
-        The rows of all trees; their weights are those of the problems.
-    problems : sequence of TreeProblem
+        The rows of all trees; their weights are those of the jobs.
+    jobs : sequence of TreeJob
         The trees.
     tunes : bool
         Whether to finetune the trees; see ``Spec.is_whole_lbfgs``.
@@ -124,7 +123,7 @@ def train_trees(
 
     y = place(samples.y.numpy())
     options = _options(spec, constraints, tunes=tunes)
-    n_values = sum(len(problem.rows) for problem in problems) * samples.n_features
+    n_values = sum(len(job.rows) for job in jobs) * samples.n_features
     results = training.train_trees(
         rows.values.numpy(),
         y if is_classification else None,
@@ -137,7 +136,7 @@ def train_trees(
                 None if one.tree is None else (*_arrays_of(one.tree), one.keeps_zeros),
                 None if one.y is None or is_classification else place(one.y),
             )
-            for one in problems
+            for one in jobs
         ],
         None if on_epoch is None else reader.listener(on_epoch),
         validation is not None,
@@ -148,9 +147,9 @@ def train_trees(
         reader.tree(
             result,
             reader.heard if number == 0 else [],
-            None if problem.tree is None else TrainedTree(problem.tree, steepness),
+            None if job.tree is None else TrainedTree(job.tree, steepness),
         )
-        for number, (result, problem) in enumerate(zip(results, problems, strict=True))
+        for number, (result, job) in enumerate(zip(results, jobs, strict=True))
     ]
 
 

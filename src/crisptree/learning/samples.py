@@ -1,10 +1,11 @@
-"""Training rows on the device that trains, and the training task: rows, scaling and target."""
+"""Rows in training: the protocol ``RowSource``, rows in memory, and the training task of rows, scaling and target."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -26,237 +27,17 @@ from crisptree.data.rows import (
 from crisptree.equations.routing import goes_right
 from crisptree.inference import CrispTree
 from crisptree.inference.finalization import SomeTree, SufficientStatistics, record_ranges, sum_statistics
+from crisptree.learning.engines.base import Engine, Groups, TrainState, group_rows
 from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
 from crisptree.learning.options import Plan
 from crisptree.native import training
-from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.splits import AbstractSplits, ObliqueSplits
+from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Gaussians, Target
 from crisptree.threads import n_threads
 from crisptree.tree import Tree
 
-Integers = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Update:
-    """Rows of one optimiser step: of each group in ``active`` positions ``begin`` to ``end`` of the epoch's order.
-
-    An epoch's order (``Orders``) is new every time; its updates are always the same positions.
-    """
-
-    active: Integers
-    begin: Integers
-    end: Integers
-
-    @property
-    def lengths(self) -> Integers:
-        """Rows of each active group."""
-        return self.end - self.begin
-
-    @property
-    def positions(self) -> Integers:
-        """All positions, group after group.  (b,)"""
-        lengths = self.lengths
-        return np.arange(lengths.sum()) + np.repeat(self.begin - (np.cumsum(lengths) - lengths), lengths)
-
-    def per_row(self, values: npt.NDArray[np.generic]) -> Tensor:
-        """Repeat a value of each active group for its rows.  (a,) → (b,)"""
-        return torch.from_numpy(np.repeat(values, self.lengths))
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Row numbers (n,) sorted by group, and the number of rows in each group (n_groups,), none empty.
-
-    Each group makes its own batches and its own number of passes.
-    """
-
-    rows: Tensor
-    sizes: Tensor
-
-    @classmethod
-    def everything(cls, n_rows: int, device: torch.device) -> Groups:
-        """Return one group of all rows."""
-        return cls(torch.arange(n_rows, device=device), torch.tensor([n_rows], device=device))
-
-    @cached_property
-    def group(self) -> Tensor:
-        """The group of each of ``rows``.  (n,)"""
-        return torch.repeat_interleave(torch.arange(len(self.sizes), device=self.sizes.device), self.sizes)
-
-    @cached_property
-    def host_sizes(self) -> Integers:
-        """``sizes`` as an array."""
-        return self.sizes.cpu().numpy()
-
-    def count_taken(self, plan: Plan) -> Integers:
-        """Return the number of rows of each group in an epoch: all of them, or the group's share of ``rows_per_epoch``.
-
-        A small group gives more than its share: a batch, and as many batches as ``min_updates`` demands of an epoch.
-        """
-        sizes = self.host_sizes
-        if plan.rows_per_epoch is None or plan.rows_per_epoch >= sizes.sum():
-            return sizes
-        share = np.ceil(sizes * (plan.rows_per_epoch / sizes.sum())).astype(np.int64)
-        batches = max(1, -(-plan.min_updates // max(plan.epochs, 1)))
-        return np.minimum(sizes, np.maximum(share, batches * plan.batch_size))
-
-    def sample(self, plan: Plan) -> Groups:
-        """Select evenly as many rows of each group as an epoch visits."""
-        sizes, taken = self.host_sizes, self.count_taken(plan)
-        if np.array_equal(taken, sizes):
-            return self
-        starts = np.repeat(np.cumsum(sizes) - sizes, taken)
-        number = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
-        positions = torch.from_numpy(starts + number * np.repeat(sizes, taken) // np.repeat(taken, taken))
-        device = self.rows.device
-        return Groups(self.rows[positions.to(device)], torch.from_numpy(taken).to(device))
-
-    def n_batches(self, plan: Plan) -> Integers:
-        """Batches of each group: as few as hold ``batch_size`` rows at most, and all of nearly one size."""
-        return -(-self.count_taken(plan) // plan.batch_size)
-
-    def passes(self, plan: Plan) -> Integers:
-        """Return the number of passes of an epoch over each group: once, or as often as ``min_updates`` demands."""
-        return np.maximum(-(-plan.min_updates // (self.n_batches(plan) * max(plan.epochs, 1))), 1)
-
-    def iter_steps(self, plan: Plan) -> Iterator[tuple[Integers, Integers, Integers]]:
-        """Of every step of an epoch: the groups that have one, which of its batches each takes, and of how many.
-
-        A group that has finished its batches drops out.
-        """
-        n_batches = self.n_batches(plan)
-        n_updates = n_batches * self.passes(plan)
-        longest_first = np.argsort(-n_updates, kind="stable")
-        n_active = np.searchsorted(-n_updates[longest_first], -np.arange(n_updates.max()), side="left")
-        active = np.arange(0)
-        for step, number in enumerate(n_active):
-            if number != len(active):
-                active = np.sort(longest_first[:number])
-                whole = n_batches[active]
-            yield active, step % whole, whole
-
-    def schedule(self, plan: Plan) -> Iterator[Update]:
-        """Yield the steps of every epoch."""
-        sizes = self.count_taken(plan)
-        starts = np.cumsum(sizes) - sizes
-        for active, batch, whole in self.iter_steps(plan):
-            start, size = starts[active], sizes[active]
-            yield Update(active, start + batch * size // whole, start + (batch + 1) * size // whole)
-
-    def shuffle(self, plan: Plan, generator: torch.Generator) -> Tensor:
-        """Shuffle the rows of every group.  (n,)"""
-        if self.n_batches(plan).max() == 1:
-            return self.rows  # one batch holds them all: their order means nothing
-        if self.rows.is_cuda:
-            # Sorting on the device is quicker than sending an order there; it draws only from a generator of its own.
-            own = torch.Generator(self.rows.device).manual_seed(int(torch.randint(2**62, (), generator=generator)))
-            keys = torch.rand(len(self.rows), dtype=torch.float64, device=self.rows.device, generator=own)
-            return self.rows[torch.argsort(keys + self.group)]
-        random = torch.rand(len(self.rows), dtype=torch.float64, generator=generator)
-        order = np.argsort((random + self.group).numpy())  # several times quicker than torch's sort
-        return self.rows[torch.from_numpy(order)]
-
-    def epoch(self, plan: Plan, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield rows and groups of every step of one epoch.  (b,), (b,)"""
-        order = Orders(self, plan, generator).next()
-        for update in self.schedule(plan):
-            rows = order[torch.from_numpy(update.positions).to(order.device)]
-            yield rows, update.per_row(update.active).to(order.device)
-
-
-class RowOrders:
-    """Row orders of successive epochs; this one is for engines that draw the order themselves."""
-
-    def __init__(self, generators: Sequence[torch.Generator]) -> None:
-        self.generators = generators
-
-    def next(self) -> Tensor:
-        """Return the order of the next epoch.  (taken rows,)"""
-        return torch.zeros(0, dtype=torch.long)
-
-    def to_arrays(self) -> Arrays:
-        """Return what a checkpoint must hold beside the generators."""
-        return {}
-
-    def restore(self, record: Record) -> None:
-        """Return to the state after the epochs of a record."""
-
-
-class Orders(RowOrders):
-    """All rows in random order, or a share of every group.
-
-    With a share, epochs walk on through one shuffled order; a group that is used up is shuffled again.
-    """
-
-    def __init__(self, groups: Groups, plan: Plan, generator: torch.Generator) -> None:
-        super().__init__([generator])
-        self.groups, self.plan, self.generator = groups, plan, generator
-        self.sizes, self.taken = groups.host_sizes, groups.count_taken(plan)
-        self.takes_all = np.array_equal(self.sizes, self.taken)
-        self.starts = np.cumsum(self.sizes) - self.sizes
-        self.position = self.sizes.copy()  # all used up
-        self.positions: npt.NDArray[np.signedinteger] | None = None
-
-    def next(self) -> Tensor:
-        """Return the order of the next epoch.  (taken rows,)"""
-        if self.takes_all:
-            return self.groups.shuffle(self.plan, self.generator)
-        if self.positions is None:
-            self._begin(int(torch.randint(2**62, (), generator=self.generator)))
-        positions = self._next_positions()
-        return self.groups.rows[torch.from_numpy(positions).to(self.groups.rows.device)]
-
-    def _begin(self, seed: int) -> None:
-        small = len(self.groups.rows) < 2**31
-        self.positions = np.arange(len(self.groups.rows), dtype=np.int32 if small else np.int64)
-        self.seed, self.shuffler = seed, np.random.default_rng(seed)
-
-    def _next_positions(self) -> npt.NDArray[np.signedinteger]:
-        assert self.positions is not None
-        for group in np.flatnonzero(self.position + self.taken > self.sizes):
-            start = self.starts[group]
-            self.shuffler.shuffle(self.positions[start : start + self.sizes[group]])
-            self.position[group] = 0
-        begin = self.starts + self.position
-        self.position += self.taken
-        return self.positions[Update(np.arange(len(begin)), begin, begin + self.taken).positions]
-
-    def to_arrays(self) -> Arrays:
-        return {} if self.takes_all else {"orders.seed": np.array([self.seed])}
-
-    def restore(self, record: Record) -> None:
-        if not self.takes_all:
-            seed = int(record.take("orders.seed", np.zeros(1, dtype=np.int64))[0])
-            if seed < 0:
-                raise record.make_error("the seed of its orders is negative")
-            self._begin(seed)
-            for _ in range(record.epochs):
-                self._next_positions()
-
-
-def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:
-    """Return the rows of some groups, in the order of ``wanted``; rows of other groups are left out."""
-    device = group_of_row.device
-    if device.type == "cpu" and len(wanted) < np.iinfo(np.int16).max:
-        return _group_by_digits(group_of_row.numpy(), wanted)
-    index_of_group = torch.full((int(group_of_row.max()) + 1,), -1, device=device)
-    index_of_group[torch.tensor(wanted, device=device)] = torch.arange(len(wanted), device=device)
-    here = index_of_group[group_of_row]
-    rows = torch.nonzero(here >= 0)[:, 0]
-    order = torch.argsort(here[rows], stable=True)
-    return Groups(rows[order], torch.bincount(here[rows], minlength=len(wanted)))
-
-
-def _group_by_digits(group_of_row: Integers, wanted: list[int]) -> Groups:
-    """Group rows by a radix sort, which NumPy uses for 16-bit numbers, in a fraction of the time and memory."""
-    index_of_group = np.zeros(int(group_of_row.max()) + 1, dtype=np.int16)
-    index_of_group[wanted] = np.arange(1, len(wanted) + 1)
-    here = index_of_group[group_of_row]
-    sizes = np.bincount(here, minlength=len(wanted) + 1)
-    rows = np.argsort(here, kind="stable")[sizes[0] :]
-    return Groups(torch.from_numpy(rows), torch.from_numpy(sizes[1:]))
+Doubles = npt.NDArray[np.float64]
 
 
 Ints = npt.NDArray[np.int32]
@@ -278,8 +59,58 @@ GROUPS_PER_PRODUCT = 32
 """Sums over groups are taken about so many groups at a time: a product with more would mostly multiply zeros."""
 
 
+class RowSource(ABC):
+    """Training rows on the device, wherever they come from: passes over them, and sums over all of them.
+
+    Growth and finetuning ask for nothing else. ``Samples`` are rows in memory (arrays, sparse rows, windows of images);
+    of a ``SummedRows`` only sums are known: rows read in batches, and the shards of a process group.
+    """
+
+    target: Target
+    weight: Tensor
+    """Weights on the device and in the precision of training; none where only sums are known."""
+
+    is_sparse = False
+    """True if only non-zero values are stored."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int: ...
+
+    @property
+    def device(self) -> torch.device:
+        return self.weight.device
+
+    @abstractmethod
+    def as_one_group(self) -> Groups:
+        """Return all rows as one group."""
+
+    @abstractmethod
+    def table(self) -> Tensor:
+        """Return the table of one leaf that holds all rows.  (1, n_values)"""
+
+    @abstractmethod
+    def hard_counts(self, tree: Tree) -> Tensor:
+        """Return the statistics of the rows that reach every leaf under deterministic routing.
+
+        (n_leaves, n_statistics)
+        """
+
+    @abstractmethod
+    def score(self, tree: Tree, tables: Tensor) -> float:
+        """Return the weighted mean score of the rows under a deterministic tree with such leaf tables."""
+
+    def shift(self, generator: torch.Generator) -> AbstractContextManager[None]:
+        """Shift images randomly inside, where they are to be; other rows are as always, and nothing is drawn."""
+        return nullcontext()
+
+
 @dataclass(frozen=True, eq=False)
-class Samples:
+class Samples(RowSource):
     """Scaled rows, their y and positive weights (n,) on the training device.
 
     The torch engine and every pass over the rows ask ``batch`` for features; fused engines read an array in place, and
@@ -300,12 +131,7 @@ class Samples:
         return self.rows.shape[1]
 
     @property
-    def device(self) -> torch.device:
-        return self.y.device
-
-    @property
-    def is_sparse(self) -> bool:
-        """True if only non-zero values are stored."""
+    def is_sparse(self) -> bool:  # type: ignore[override]
         return isinstance(self.rows, SparseTrainingRows)
 
     @property
@@ -328,7 +154,6 @@ class Samples:
         return copies
 
     def shift(self, generator: torch.Generator) -> AbstractContextManager[None]:
-        """Inside, images that are to be shifted are; other rows are as always, and nothing is drawn."""
         return self.rows.shift(generator) if isinstance(self.rows, ShiftedImages) else nullcontext()
 
     @cached_property
@@ -346,14 +171,14 @@ class Samples:
 
     def pieces(self, rows: Tensor | None = None, *, in_place: bool = False) -> tuple[Tensor, ...]:
         """Row numbers a few thousand at a time: all of them, or those given; more where the rows stay in place."""
-        everything = torch.arange(len(self), device=self.device) if rows is None else rows
+        rows = torch.arange(len(self), device=self.device) if rows is None else rows
         if in_place:
-            return everything.split(ROWS_IN_PLACE)
-        return everything.split(max(1, VALUES_AT_ONCE // self.n_features) if self.is_sparse else ROWS_AT_ONCE)
+            return rows.split(ROWS_IN_PLACE)
+        return rows.split(max(1, VALUES_AT_ONCE // self.n_features) if self.is_sparse else ROWS_AT_ONCE)
 
     def mean(self) -> Tensor:
         """Return the weighted mean of all rows.  (n_features,)"""
-        return self.group_means(Groups.everything(len(self), self.device))[0]
+        return self.group_means(Groups.single(len(self), self.device))[0]
 
     def group_means(self, groups: Groups) -> Tensor:
         """Return the weighted mean of every group's rows.  (n_groups, n_features)"""
@@ -380,14 +205,12 @@ class Samples:
         return torch.from_numpy(totals / sizes).to(self.device)
 
     def table(self) -> Tensor:
-        """Return the table of one leaf that holds all rows.  (1, n_values)"""
         group = np.zeros(len(self), dtype=np.int64)
         totals = self.target.tally(self.y.cpu().numpy(), self.weight.cpu().double().numpy(), group, 1)
         return torch.from_numpy(self.target.tables(totals)).to(self.weight)
 
-    def everything(self) -> Groups:
-        """Return all rows as one group."""
-        return Groups.everything(len(self), self.device)
+    def as_one_group(self) -> Groups:
+        return Groups.single(len(self), self.device)
 
     def reads_in_place(self, splits: AbstractSplits) -> bool:
         """Return True if the native kernel routes the rows without a copy."""
@@ -427,10 +250,6 @@ class Samples:
         return torch.from_numpy(~node.astype(np.int64))
 
     def hard_counts(self, tree: Tree) -> Tensor:
-        """Return the statistics of the rows that reach every leaf under deterministic routing.
-
-        (n_leaves, n_statistics)
-        """
         target, n_leaves = self.target, tree.structure.n_leaves
         counts = torch.zeros(n_leaves, target.n_statistics, dtype=tree.leaves.dtype, device=self.device)
         for rows in self.pieces(in_place=self.reads_in_place(tree.splits)):
@@ -439,12 +258,156 @@ class Samples:
         return counts
 
     def score(self, tree: Tree, tables: Tensor) -> float:
-        """Return the weighted mean score of the rows under a deterministic tree with such leaf tables."""
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         for rows in self.pieces(in_place=self.reads_in_place(tree.splits)):
             score = self.target.score(tables, self.leaves(tree, rows), self.y[rows])
             total += (self.weight[rows] * score).sum()
         return float(total / self.weight.double().sum())
+
+
+class LeafState(NamedTuple):
+    """A leaf that may be split: number of rows, their statistics, and the weighted mean of their scaled features."""
+
+    n_rows: int
+    statistics: Doubles
+    center: Tensor
+
+
+class Side(NamedTuple):
+    """Sums over the rows that m stumps send one way: statistics (m, s), number of rows (m,), features Σ w x (m, p)."""
+
+    statistics: Doubles
+    n_rows: Doubles
+    sums: Doubles
+
+    def where(self, takes: npt.NDArray[np.bool_], other: Side) -> Side:
+        """Take the sums of another side at some stumps."""
+        pairs = zip(self, other, strict=True)
+        return Side(*(np.where(takes if one.ndim == 1 else takes[:, None], two, one) for one, two in pairs))
+
+    def leaf(self, number: int, target: Target, like: Tensor) -> LeafState:
+        """Return one of the sides as a leaf."""
+        statistics = self.statistics[number]
+        weight = max(float(target.weight(statistics)), np.finfo(float).tiny)
+        center = torch.from_numpy(self.sums[number] / weight).to(like)
+        return LeafState(int(self.n_rows[number]), statistics, center)
+
+
+class LeafGroups(NamedTuple):
+    """The rows of some leaves of a tree, known by their sums only."""
+
+    tree: Tree
+    leaves: list[int]
+    states: list[LeafState]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of rows of every leaf."""
+        return [state.n_rows for state in self.states]
+
+    @property
+    def centers(self) -> Tensor:
+        """Weighted mean of the rows of every leaf.  (n_leaves, n_features)"""
+        return torch.stack([state.center for state in self.states])
+
+
+class SummedRows(RowSource):
+    """Training rows that are summed over, never held as a whole.
+
+    ``template`` has no rows, but their device, precision and target. ``sample`` are some of all rows, on which the
+    stumps of regression trees search for a start.
+    """
+
+    retries_later = False
+    """True if a leaf whose stump failed waits for the next level, because every training needs further passes."""
+
+    def __init__(self, template: Samples, sample: Samples | None) -> None:
+        self.template, self.sample = template, sample
+        self.target, self.weight = template.target, template.weight
+
+    @property
+    def n_features(self) -> int:
+        return self.template.n_features
+
+    @abstractmethod
+    def total(self, function: Callable[[Samples], Any], shape: tuple[int, ...]) -> Doubles:
+        """Return the sum of what a function gives for all parts of the rows, arrays of a shape."""
+
+    @abstractmethod
+    def make_engine(self, state: TrainState, plan: Plan, generator: torch.Generator, *, fresh: bool) -> Engine:
+        """Make the engine of a training phase on all rows."""
+
+    @cached_property
+    def root(self) -> LeafState:
+        """All rows as one leaf."""
+        none = ObliqueSplits(self.weight.new_zeros(0, self.n_features), self.weight.new_zeros(0))
+        tree = Tree(TreeStructure.single_leaf(), none, self.weight, self.target.name)
+        return self.sides(tree, [0], None)[0].leaf(0, self.target, self.weight)
+
+    @torch.no_grad()
+    def sides(self, tree: Tree, leaves: list[int], splits: AbstractSplits | None) -> tuple[Side, Side]:
+        """Sums over the rows of some leaves that their splits send left and right; all left without splits."""
+        n = self.target.n_statistics
+        sums = self.total(
+            lambda part: side_sums(part, group_leaves(tree, part, leaves), splits),
+            (2, len(leaves), n + 1 + self.n_features),
+        )
+        left, right = (Side(side[:, :n], side[:, n].round(), side[:, n + 1 :]) for side in sums)
+        return left, right
+
+    def hard_counts(self, tree: Tree) -> Tensor:
+        shape = tree.structure.n_leaves, self.target.n_statistics
+        return torch.from_numpy(self.total(lambda part: part.hard_counts(tree).double().cpu().numpy(), shape))
+
+    def score(self, tree: Tree, tables: Tensor) -> float:
+        def add_up(part: Samples) -> Doubles:
+            weight = float(part.weight.double().sum())
+            return np.array([weight * part.score(tree, tables) if weight else 0.0, weight])
+
+        total, weight = self.total(add_up, (2,))
+        return float(total / weight)
+
+    def as_one_group(self) -> Groups:
+        """Return all rows as one group without row indices."""
+        return Groups(torch.zeros(0, dtype=torch.long), torch.tensor([len(self)]))
+
+    def table(self) -> Tensor:
+        return torch.from_numpy(self.target.tables(self.root.statistics[None])).to(self.weight)
+
+
+def group_leaves(tree: Tree, samples: Samples, leaves: list[int]) -> Groups:
+    """Return the rows of some leaves of a tree; a leaf may have none."""
+    if not len(samples):
+        return Groups(
+            torch.zeros(0, dtype=torch.long, device=samples.device), torch.zeros(len(leaves), dtype=torch.long)
+        )
+    leaf = samples.all_leaves(tree)
+    wide = torch.cat([leaf, leaf.new_tensor([max(leaves)])])  # all of them must be there to be numbered
+    groups = group_rows(wide, leaves)
+    is_row = groups.rows < len(leaf)
+    sizes = groups.sizes.clone()
+    sizes[groups.group[~is_row]] -= 1
+    return Groups(groups.rows[is_row], sizes)
+
+
+def side_sums(samples: Samples, groups: Groups, splits: AbstractSplits | None) -> Doubles:
+    """Statistics, number and Σ w x of the rows that splits send left and right; all left without splits.
+
+    → (2, n_groups, n_statistics + 1 + n_features)
+    """
+    target, n_groups, n = samples.target, len(groups.sizes), samples.target.n_statistics
+    found = torch.zeros(2, n_groups, n + 1 + samples.n_features, dtype=torch.float64, device=samples.device)
+    for rows, group in zip(samples.pieces(groups.rows), samples.pieces(groups.group), strict=True):
+        went_right = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
+        if splits is not None:
+            went_right = samples.goes_right(splits, rows, group).reshape(-1)
+        weight, x = samples.weight[rows].double(), samples.batch(rows).double()
+        for side, index in enumerate((~went_right, went_right)):
+            g, w = group[index], weight[index]
+            found[side, :, :n] += target.tally(samples.y[rows][index], w, g, n_groups)
+            found[side, :, n] += torch.bincount(g, minlength=n_groups)
+            found[side, :, n + 1 :].index_add_(0, g, x[index] * w[:, None])
+    return found.cpu().numpy()
 
 
 Result = TypeVar("Result")
@@ -488,44 +451,11 @@ class RowSet:
         """Join rows of arrays in the order of the parts."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "weight")))
 
-    def samples(
-        self,
-        scaling: Scaling,
-        target: Target,
-        device: torch.device,
-        n_jobs: int | None,
-        shifts: Shifts | None = None,
-        *,
-        as_array: bool = False,
-    ) -> Samples:
-        """Scale the rows on the training device, with y and weights; ``shifts`` shift them in every epoch."""
-        rows = scale_rows(self.X, scaling, device, n_jobs, as_array=as_array or shifts is not None)
-        if shifts is not None:
-            assert isinstance(rows, ArrayRows)
-            rows = ShiftedImages.of(rows.values, shifts.image_shape, shifts.max_shift)
-        y, weight = torch.from_numpy(self.y).to(device), relative_weights(self.weight).to(device)
-        return Samples(rows, y, weight, target, n_jobs)
 
-
-def scale_samples(
-    part: RowSet,
-    task: TrainingTask,
-    mean_weight: float,
-    device: torch.device,
-    n_jobs: int | None,
-    *,
-    as_array: bool = False,
-) -> Samples:
-    """Return some rows on the training device, with weights relative to the mean of all."""
-    rows = scale_rows(part.X, task.scaling, device, n_jobs, as_array=as_array)
-    relative = np.maximum(part.weight / mean_weight, MIN_RELATIVE_WEIGHT)
-    y, weight = torch.from_numpy(part.y).to(device), torch.from_numpy(relative).float().to(device)
-    return Samples(rows, y, weight, task.target, n_jobs)
-
-
-def relative_weights(weight: npt.NDArray[np.float64]) -> torch.Tensor:
-    """Return weights in units of their mean, in single precision.  (n,)"""
-    return torch.from_numpy(np.maximum(weight / weight.mean(), MIN_RELATIVE_WEIGHT)).to(torch.float32)
+def relative_weights(weight: npt.NDArray[np.float64], mean: float | None = None) -> torch.Tensor:
+    """Return weights in units of a mean, by default of their own, in single precision.  (n,)"""
+    mean = weight.mean() if mean is None else mean
+    return torch.from_numpy(np.maximum(weight / mean, MIN_RELATIVE_WEIGHT)).to(torch.float32)
 
 
 class StoppableCallback:
@@ -574,7 +504,7 @@ class TrainingTask:
         """Mean weight of the rows that train."""
         return float(self.training.weight.mean())
 
-    def listener(self, on_epoch: EpochCallback | None) -> StoppableCallback:
+    def make_callback(self, on_epoch: EpochCallback | None) -> StoppableCallback:
         """Pass records of epochs on to a callback, which may ask to stop."""
         return StoppableCallback(on_epoch)
 
@@ -616,6 +546,27 @@ class TrainingTask:
         sizes = np.abs(X.scale(self.scaling).data, dtype=np.float64)
         return float(sizes.sum() / len(X))
 
+    def scale(
+        self,
+        rows: RowSet,
+        device: torch.device,
+        n_jobs: int | None,
+        mean_weight: float | None = None,
+        shifts: Shifts | None = None,
+        *,
+        as_array: bool = False,
+    ) -> Samples:
+        """Return scaled rows on the training device; weights are relative to a mean, by default their own.
+
+        ``shifts`` shift them in every epoch.
+        """
+        scaled: ScaledRows = scale_rows(rows.X, self.scaling, device, n_jobs, as_array=as_array or shifts is not None)
+        if shifts is not None:
+            assert isinstance(scaled, ArrayRows)
+            scaled = ShiftedImages.of(scaled.values, shifts.image_shape, shifts.max_shift)
+        y, weight = torch.from_numpy(rows.y).to(device), relative_weights(rows.weight, mean_weight).to(device)
+        return Samples(scaled, y, weight, self.target, n_jobs)
+
     def on(
         self, device: torch.device, n_jobs: int | None, shifts: Shifts | None = None, *, as_array: bool = False
     ) -> tuple[Samples, Samples | None]:
@@ -627,8 +578,45 @@ class TrainingTask:
         if key not in self._ready:
             if shifts is not None:
                 shifts.check(self.scaling)
-            common = self.scaling, self.target, device, n_jobs
-            training = self.training.samples(*common, shifts, as_array=as_array)
-            validation = self.validation
-            self._ready[key] = training, None if validation is None else validation.samples(*common)
+            training = self.scale(self.training, device, n_jobs, shifts=shifts, as_array=as_array)
+            validation = None if self.validation is None else self.scale(self.validation, device, n_jobs)
+            self._ready[key] = training, validation
         return self._ready[key]
+
+
+class SummedTask(TrainingTask, ABC):
+    """A training on rows that are summed over, part by part."""
+
+    is_small_table: ClassVar[bool] = False
+
+    @abstractmethod
+    def total(self, function: Callable[[RowSet], Doubles], shape: tuple[int, ...]) -> Doubles:
+        """Return the sum of what a function gives for all parts of the training rows."""
+
+    @abstractmethod
+    def maximum(self, function: Callable[[RowSet], Doubles], shape: tuple[int, ...]) -> Doubles:
+        """Return the element-wise maximum of what a function gives for all parts of the training rows."""
+
+    def sum_statistics(self, tree: CrispTree, n_jobs: int | None) -> SufficientStatistics:
+        structure = tree.structure
+
+        def add_up(part: RowSet) -> Doubles:
+            sums = sum_statistics(tree, part.X, part.y, part.weight, n_jobs, self.target)
+            return np.concatenate([one.reshape(-1) for one in sums])
+
+        size = structure.n_leaves * self.target.n_statistics
+        leaves, moments = np.split(self.total(add_up, (size + 3 * structure.n_splits,)), [size])
+        return SufficientStatistics(leaves.reshape(structure.n_leaves, -1), moments.reshape(structure.n_splits, 3))
+
+    def with_ranges(self, tree: SomeTree) -> SomeTree:
+        def bound(part: RowSet) -> Doubles:
+            """Minus the smallest value, the largest, and whether some value is not a whole number."""
+            seen = record_ranges(tree, part.X).statistics
+            assert seen.lowest is not None
+            assert seen.highest is not None
+            assert seen.whole is not None
+            return np.stack([-seen.lowest, seen.highest, 1.0 - seen.whole])
+
+        low, high, fraction = self.maximum(bound, (3, len(tree.statistics.scaling.center)))
+        ranges = {"lowest": 0.0 - low, "highest": high + 0.0, "whole": (fraction == 0).astype(np.uint8)}
+        return replace(tree, statistics=replace(tree.statistics, **ranges))

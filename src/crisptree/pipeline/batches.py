@@ -1,20 +1,39 @@
-"""The fit of a tree on rows that are read in batches. Imports torch."""
+"""The fit of a tree on rows that are read in batches, in several passes. Imports torch.
+
+The first pass learns statistics. In training a chunk of a pass is a small ``Samples``, on which the fastest engine
+takes its steps as anywhere else; the state of the optimiser goes from one chunk to the next. Only sums over rows are
+kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from crisptree.data.batches import Batches, StreamError
 from crisptree.data.raw_rows import MIN_SPREAD, SCALES, Scaling
 from crisptree.data.validation import InputSchema
-from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.learning.sources.batches import BatchedTask, Totals
+from crisptree.learning.engines.base import EpochResult, Orders, TrainState, all_finite, group_rows
+from crisptree.learning.growth import Stumps, SummedLevel
+from crisptree.learning.loop import WholeTree, select_engine
+from crisptree.learning.options import EpochSettings, Plan
+from crisptree.learning.samples import (
+    Doubles,
+    LeafState,
+    RowSet,
+    Samples,
+    SummedRows,
+    SummedTask,
+    TrainingTask,
+)
 from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.pipeline.trees import TrainedRows, TrainingDataset, describe_device, fit_rows
 from crisptree.pipeline.validation import (
@@ -29,83 +48,23 @@ from crisptree.selection.search import SAMPLE_ROWS
 from crisptree.targets import Target
 from crisptree.targets.base import TargetEncoding, TargetStatistics
 
-Doubles = npt.NDArray[np.float64]
+Chunks = Callable[[int | None], Iterator[RowSet]]
+"""A pass over all rows; with a seed they are shuffled."""
 
 MAX_CHUNK_VALUES = 2**24
 """Values of a chunk and of the shuffle buffer, 64 MB of float32 each."""
 
+OPTIMIZER_STATE = ("mean.", "square.", "steps")
+"""Prefixes of the state that chunks pass on; everything else is computed from the weights."""
 
-@dataclass(frozen=True, eq=False)
-class BatchStatistics:
-    """Statistics of the first pass, and later passes in chunks."""
 
-    batches: Batches
-    encoding: TargetEncoding
-    statistics: TargetStatistics
-    target: Target
-    totals: Totals
-    spread: Doubles
-    varies: npt.NDArray[np.bool_]
-    sample: RowSet
+class Totals(NamedTuple):
+    """Result of the first pass: rows, their mean weight, the statistics of all, and the mean of raw features."""
 
-    @property
-    def n_features(self) -> int:
-        return len(self.spread)
-
-    def learn_scaling(self, kind: str | None) -> Scaling:
-        """Return the scaling, as ``Scaling.learn`` computes it."""
-        mean = self.totals.mean
-        return Scaling(*SCALES[kind](mean, self.spread, self.varies), mean, self.spread)
-
-    @classmethod
-    def of(cls, batches: Batches, y_statistics: TargetStatistics, seed: int) -> BatchStatistics:
-        """Make the first pass: encoding of y, number of rows, mean and spread, and a sample for model selection."""
-        moments: _Moments | None = None
-        reservoir = _Reservoir(SAMPLE_ROWS, np.random.default_rng(seed))
-        for number, (X, y, weight) in enumerate(batches.one_pass()):
-            with _translate_errors():
-                weighted = y_statistics.add(y, weight, f"batch {number} of {batches.name}")
-            moments = moments or _Moments(X)
-            moments.add(X, weighted)
-            reservoir.add(X, y, weight)
-        if moments is None:
-            raise StreamError("the batches must hold at least one row; they hold none.")
-        encoding, statistics = y_statistics.learn(batches.name)
-        X, y, weight = reservoir.rows
-        y, weight = encoding.encode(encoding.to_numeric(y), weight)
-        target, n_rows = encoding.target_of(y), y_statistics.n_rows
-        total = float(target.weight(statistics))
-        if not total > 0:
-            raise StreamError("the weights must leave at least one row with a positive weight; got only zeros.")
-        mean_weight = total / n_rows
-        totals = Totals(n_rows, mean_weight, statistics / mean_weight, moments.mean)
-        sample = _with_weight(RowSet(X, y, weight))
-        return cls(batches, encoding, y_statistics, target, totals, moments.spread, moments.varies, sample)
-
-    def chunks(self, seed: int | None) -> Iterator[RowSet]:
-        """Make a pass in chunks, shuffled in a buffer of the size of a chunk if there is a seed; compare checksums."""
-        size = max(256, MAX_CHUNK_VALUES // self.n_features)
-        rng = None if seed is None else np.random.default_rng(seed)
-        waiting: list[RowSet] = []
-        n_waiting, seen, encoding = 0, np.zeros_like(self.statistics.checksum), self.encoding
-        for X, y, weight in self.batches.one_pass():
-            with _translate_errors():
-                seen += self.statistics.rows_checksum(y)
-                part = _with_weight(RowSet(X, *encoding.encode(encoding.to_numeric(y), weight)))
-            waiting.append(part)
-            n_waiting += len(part.y)
-            while n_waiting >= size:
-                whole = _join(waiting, rng)
-                # Half of a shuffled buffer stays and is mixed with the next rows.
-                cut = size if rng is None else max(size // 2, n_waiting - size // 2)
-                yield from _split(whole, cut, size)
-                waiting = [whole.select(slice(cut, None))]
-                n_waiting -= cut
-        if n_waiting:
-            yield from _split(_join(waiting, rng), n_waiting, size)
-        if not np.array_equal(seen, self.statistics.checksum):
-            first, now = map(self.statistics.describe_checksum, (self.statistics.checksum, seen))
-            raise StreamError(f"every pass must give the same rows; the first had {first}, and this one {now}.")
+    n_rows: int
+    mean_weight: float
+    statistics: Doubles
+    mean: Doubles
 
 
 @contextmanager
@@ -184,32 +143,219 @@ class _Reservoir:
         self.rows = added
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BatchedTask(SummedTask):
+    """A training on batches. ``training`` are some of the rows, ``chunks`` begins a pass over all of them.
+
+    Weights of statistics are relative to the mean weight of all rows.
+    """
+
+    totals: Totals
+    chunks: Chunks
+
+    @property
+    def n_rows(self) -> int:
+        return self.totals.n_rows
+
+    @property
+    def mean_weight(self) -> float:
+        return self.totals.mean_weight
+
+    def on(self, device: torch.device, n_jobs: int | None, shifts: Any = None, **options: Any) -> tuple[Any, Any]:
+        sample, validation = super().on(device, n_jobs)
+        return BatchedRows(self, sample), validation
+
+    def total(self, function: Callable[[RowSet], Doubles], shape: tuple[int, ...]) -> Doubles:
+        return np.asarray(sum(map(function, self.chunks(None)), np.zeros(shape)))
+
+    def maximum(self, function: Callable[[RowSet], Doubles], shape: tuple[int, ...]) -> Doubles:
+        return np.max([function(part) for part in self.chunks(None)], axis=0)
+
+
+class BatchedRows(SummedRows):
+    """All rows of the batches, a chunk at a time."""
+
+    retries_later = True
+
+    def __init__(self, task: BatchedTask, sample: Samples) -> None:
+        none = task.training.select(slice(0))
+        super().__init__(task.scale(none, sample.device, sample.n_jobs, 1.0), sample)
+        self.task, self.n_jobs = task, sample.n_jobs
+
+    def __len__(self) -> int:
+        return self.task.totals.n_rows
+
+    def one_pass(self, seed: int | None = None) -> Iterator[Samples]:
+        """Yield all rows once, a chunk at a time; weights are relative to the mean of all."""
+        task = self.task
+        for part in task.chunks(seed):
+            yield task.scale(part, self.device, self.n_jobs, task.totals.mean_weight, as_array=True)
+
+    @property
+    def root(self) -> LeafState:
+        """All rows as one leaf, known from the first pass."""
+        totals, scaling = self.task.totals, self.task.scaling
+        center = torch.from_numpy((totals.mean - scaling.center) * scaling.factor).to(self.weight)
+        return LeafState(totals.n_rows, totals.statistics, center)
+
+    def total(self, function: Callable[[Samples], Any], shape: tuple[int, ...]) -> Doubles:
+        return np.asarray(sum(map(function, self.one_pass()), np.zeros(shape)))
+
+    def make_engine(self, state: TrainState, plan: Plan, generator: torch.Generator, *, fresh: bool) -> BatchedEngine:
+        assert fresh  # responsibilities of the parameters before an epoch would have to be kept for every row
+        return BatchedEngine(state, self, plan, generator)
+
+
+class BatchedEngine:
+    """The steps of an epoch, chunk after chunk, by the quickest backend for each."""
+
+    def __init__(self, state: Any, rows: BatchedRows, plan: Plan, generator: torch.Generator) -> None:
+        self.state, self.rows, self.generator = state, rows, generator
+        self.plan = replace(plan, rows_per_epoch=None)
+        self.shares = state.penalty_shares if state.is_whole_tree and plan.has_penalties else None
+        parameters = state.splits.parameters
+        self.adam_state = {"steps": next(iter(parameters.values())).new_zeros(state.splits.n_splits)}
+        for kind in ("mean", "square"):
+            self.adam_state |= {
+                f"{kind}.{name}": torch.zeros_like(value).detach() for name, value in parameters.items()
+            }
+
+    def optimizer_state(self) -> dict[str, Tensor]:
+        return self.adam_state
+
+    def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult:
+        """Train on all chunks of one pass, in an order that is drawn here."""
+        state, target = self.state, self.rows.target
+        n_columns = state.leaves.shape[1] // target.n_values * target.n_statistics
+        counts = state.leaves.new_zeros(len(state.leaves), n_columns, dtype=torch.float64)
+        loss = total = 0.0
+        for samples in self.rows.one_pass(int(torch.randint(2**62, (), generator=self.generator))):
+            chunk, index = self._chunk(samples)
+            if not len(index):
+                continue
+            plan = replace(self.plan, min_updates=math.ceil(len(samples) / len(self.rows) * self.plan.min_updates))
+            found = self._chunk_epoch(chunk, index, samples, plan, settings)
+            wide = counts.reshape(len(counts), -1, target.n_statistics)
+            some = found.counts.reshape(len(counts), -1, target.n_statistics).to(counts)
+            wide[:, index if not state.is_whole_tree else slice(None)] += some
+            weight = float(samples.weight[chunk.groups.rows].double().sum())
+            loss, total = loss + weight * found.loss, total + weight
+        return EpochResult(counts.to(state.leaves), loss / max(total, 1e-300), all_finite(state.splits))
+
+    def _chunk(self, samples: Samples) -> tuple[Any, Tensor]:
+        """Return the state that a chunk trains and the indices of its splits: the whole tree, or the stumps reached."""
+        state = self.state
+        if state.is_whole_tree:
+            whole = WholeTree(state.tree(), samples, state.zeros, state.signs)
+            if self.shares is not None:
+                whole.__dict__["penalty_shares"] = self.shares
+            return whole, torch.arange(state.structure.n_splits, device=samples.device)
+        assert isinstance(state, SummedLevel)
+        leaf = samples.all_leaves(state.open.tree)
+        there = torch.bincount(leaf, minlength=state.open.tree.structure.n_leaves)[state.open.leaves] > 0
+        index = torch.nonzero(there)[:, 0]
+        if not len(index):
+            return None, index
+        groups = group_rows(leaf, [state.open.leaves[number] for number in index.tolist()])
+        tables = state.leaves.reshape(2, state.n_stumps, -1)[:, index].reshape(2, -1)
+        zeros = None if state.zeros is None else state.zeros[index]
+        return Stumps(state.splits.select(index), tables, groups, zeros=zeros, signs=state.signs), index
+
+    def _chunk_epoch(
+        self, chunk: Any, index: Tensor, samples: Samples, plan: Plan, settings: EpochSettings
+    ) -> EpochResult:
+        """Train one epoch of a chunk, with the optimiser state of the previous chunk."""
+        engine = select_engine(chunk, samples, plan)(chunk, samples, plan, fresh=True)
+        moments = {name: place for name, place in engine.optimizer_state().items() if name.startswith(OPTIMIZER_STATE)}
+        for name, place in moments.items():
+            place.copy_(self.adam_state[name][index])
+        found = engine.epoch(settings, Orders(chunk.groups, plan, self.generator).next())
+        for name, place in moments.items():
+            self.adam_state[name][index] = place.to(self.adam_state[name])
+        for name, value in self.state.splits.parameters.items():
+            value.data[index] = chunk.splits.parameters[name].detach()
+        return found
+
+
 @dataclass(frozen=True, eq=False)
 class BatchDataset(TrainingDataset):
-    """Training rows that are read in batches, in several passes."""
+    """Training rows that are read in batches: statistics of the first pass, and later passes in chunks."""
 
-    statistics: BatchStatistics
+    batches: Batches
+    encoding: TargetEncoding
+    statistics: TargetStatistics
+    target: Target
+    totals: Totals
+    spread: Doubles
+    varies: npt.NDArray[np.bool_]
+    sample: RowSet
 
     @property
-    def target(self) -> Target:  # type: ignore[override]
-        return self.statistics.target
-
-    @property
-    def encoding(self) -> TargetEncoding:  # type: ignore[override]
-        return self.statistics.encoding
+    def n_features(self) -> int:
+        return len(self.spread)
 
     def learn_scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
-        return self.statistics.learn_scaling(kind)
+        mean = self.totals.mean
+        return Scaling(*SCALES[kind](mean, self.spread, self.varies), mean, self.spread)
 
     def make_task(self, scaling: Scaling, held_out: Any) -> BatchedTask:
-        first = self.statistics
-        return BatchedTask(first.sample, scaling, first.target, held_out, totals=first.totals, chunks=first.chunks)
+        return BatchedTask(self.sample, scaling, self.target, held_out, totals=self.totals, chunks=self.chunks)
 
     def make_selection_task(self, task: TrainingTask, held_out: Any, seed: int) -> TrainingTask:
-        return TrainingTask(self.statistics.sample, task.scaling, self.target, held_out)
+        return TrainingTask(self.sample, task.scaling, self.target, held_out)
 
-    def split_off(self, fraction: float, seed: int) -> tuple[Self, Any]:
+    def split_off(self, fraction: float, seed: int) -> tuple[TrainingDataset, Any]:
         raise ValueError("`eval_set` must be given for a fit on batches with ccp_alpha or shrinkage 'auto'.")
+
+    @classmethod
+    def of(cls, batches: Batches, y_statistics: TargetStatistics, seed: int) -> BatchDataset:
+        """Make the first pass: encoding of y, number of rows, mean and spread, and a sample for model selection."""
+        moments: _Moments | None = None
+        reservoir = _Reservoir(SAMPLE_ROWS, np.random.default_rng(seed))
+        for number, (X, y, weight) in enumerate(batches.one_pass()):
+            with _translate_errors():
+                weighted = y_statistics.add(y, weight, f"batch {number} of {batches.name}")
+            moments = moments or _Moments(X)
+            moments.add(X, weighted)
+            reservoir.add(X, y, weight)
+        if moments is None:
+            raise StreamError("the batches must hold at least one row; they hold none.")
+        encoding, statistics = y_statistics.learn(batches.name)
+        X, y, weight = reservoir.rows
+        y, weight = encoding.encode(encoding.to_numeric(y), weight)
+        target, n_rows = encoding.target_of(y), y_statistics.n_rows
+        total = float(target.weight(statistics))
+        if not total > 0:
+            raise StreamError("the weights must leave at least one row with a positive weight; got only zeros.")
+        mean_weight = total / n_rows
+        totals = Totals(n_rows, mean_weight, statistics / mean_weight, moments.mean)
+        sample = _with_weight(RowSet(X, y, weight))
+        return cls(batches, encoding, y_statistics, target, totals, moments.spread, moments.varies, sample)
+
+    def chunks(self, seed: int | None) -> Iterator[RowSet]:
+        """Make a pass in chunks, shuffled in a buffer of the size of a chunk if there is a seed; compare checksums."""
+        size = max(256, MAX_CHUNK_VALUES // self.n_features)
+        rng = None if seed is None else np.random.default_rng(seed)
+        waiting: list[RowSet] = []
+        n_waiting, seen, encoding = 0, np.zeros_like(self.statistics.checksum), self.encoding
+        for X, y, weight in self.batches.one_pass():
+            with _translate_errors():
+                seen += self.statistics.rows_checksum(y)
+                part = _with_weight(RowSet(X, *encoding.encode(encoding.to_numeric(y), weight)))
+            waiting.append(part)
+            n_waiting += len(part.y)
+            while n_waiting >= size:
+                whole = _join(waiting, rng)
+                # Half of a shuffled buffer stays and is mixed with the next rows.
+                cut = size if rng is None else max(size // 2, n_waiting - size // 2)
+                yield from _split(whole, cut, size)
+                waiting = [whole.select(slice(cut, None))]
+                n_waiting -= cut
+        if n_waiting:
+            yield from _split(_join(waiting, rng), n_waiting, size)
+        if not np.array_equal(seen, self.statistics.checksum):
+            first, now = map(self.statistics.describe_checksum, (self.statistics.checksum, seen))
+            raise StreamError(f"every pass must give the same rows; the first had {first}, and this one {now}.")
 
 
 def fit_batches(
@@ -227,22 +373,22 @@ def fit_batches(
     check_parameters(estimator.declared_parameters(), parameters)
     check_capabilities(parameters, rows="batches", has_validation=eval_set is not None)
     seed = draw_seed(parameters["random_state"])
-    first = BatchStatistics.of(batches, estimator.ENCODING.statistics(parameters), seed)
+    data = BatchDataset.of(batches, estimator.ENCODING.statistics(parameters), seed)
     names = None if batches.columns is None else np.array(batches.columns, dtype=object)
     encoded_by = estimator.input_schema.encoded_by
-    estimator.set_input_schema(InputSchema(first.n_features, names, encoded_by=encoded_by))
-    data, held_out = BatchDataset(first), None
+    estimator.set_input_schema(InputSchema(data.n_features, names, encoded_by=encoded_by))
+    held_out = None
     if eval_set is not None:
-        held_out = check_validation(estimator, eval_set, first.encoding, may_be_soft=True)
-        held_out = replace(held_out, y=first.target.conform(held_out.y))
+        held_out = check_validation(estimator, eval_set, data.encoding, may_be_soft=True)
+        held_out = replace(held_out, y=data.target.conform(held_out.y))
     inputs: dict[str, Any] = {
-        "rows": first.totals,
-        "classes": first.encoding.classes,
-        "sample of the rows": first.sample,
+        "rows": data.totals,
+        "classes": data.encoding.classes,
+        "sample of the rows": data.sample,
         "validation": held_out,
     }
     inputs["device"] = describe_device(
-        parameters, data.make_task(first.learn_scaling(resolve_scale(parameters, None)), None)
+        parameters, data.make_task(data.learn_scaling(resolve_scale(parameters, None), parameters["n_jobs"]), None)
     )
     with checkpoints.keep(parameters, inputs, seed) as seed:
         return fit_rows(parameters, data, held_out, seed)

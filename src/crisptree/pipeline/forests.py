@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -20,19 +19,22 @@ from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.pipeline.monitoring import Checkpoints, record_epochs
 from crisptree.pipeline.trees import ArrayDataset, make_scaled_task, prepare, spec_of
-from crisptree.pipeline.validation import RowModel, TrainingData, check_fit, draw_seed
+from crisptree.pipeline.validation import (
+    LOCAL_PARAMETERS,
+    RowModel,
+    TrainingData,
+    check_fit,
+    draw_seed,
+)
 from crisptree.selection.candidates import CART_SPLITS, Trial
 from crisptree.selection.evaluators import ForestEvaluator
 from crisptree.selection.parameters import MIXED, postprocess
 from crisptree.targets.base import BALANCED_SUBSAMPLE, TargetEncoding, class_factors
-from crisptree.threads import n_threads, row_blocks
+from crisptree.threads import row_blocks
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 OnEpoch = Callable[[EpochRecord], None]
-
-LOCAL_PARAMETERS = ("n_jobs", "verbose", "callbacks", "random_state", "device")
-"""Parameters that may differ between processes; rank 0 draws the seed and runs callbacks and the progress display."""
 
 LIMITS_OF_CART = ("max_depth", "max_features")
 """Parameters of a mixed forest that its CART trees take as they are."""
@@ -73,9 +75,9 @@ class Workers:
         """Return the trees of all processes by their numbers, up to the first that a callback has prevented."""
         if self.group is None:
             return list(trained.values())
-        everything = {number: tree for part in self.group.gather(trained) for number, tree in part.items()}
-        numbers = sorted(everything)
-        return [everything[number] for place, number in enumerate(numbers) if number == numbers[0] + place]
+        by_number = {number: tree for part in self.group.gather(trained) for number, tree in part.items()}
+        numbers = sorted(by_number)
+        return [by_number[number] for place, number in enumerate(numbers) if number == numbers[0] + place]
 
 
 ALONE = Workers()
@@ -240,7 +242,7 @@ class TrainedForest(NamedTuple):
     bagging: Bagging
 
 
-class EarlierForest(NamedTuple):
+class ForestWarmStart(NamedTuple):
     """What a warm start continues; forests from model files have no ``digest`` and ``sampling``."""
 
     forest: CrispForest
@@ -289,25 +291,25 @@ def fit_forest_array(
     rows: tuple[Any, Any, Any],
     eval_set: Any,
     checkpoints: Checkpoints,
-    earlier: EarlierForest | None,
+    warm_start: ForestWarmStart | None,
     workers: Workers = ALONE,
 ) -> TrainedForest:
     """Train a forest on rows in memory, (X, y, sample_weight); set the input schema of the estimator."""
-    encoding = None if earlier is None else earlier.encoding
+    encoding = None if warm_start is None else warm_start.encoding
     parameters, data, held_out = check_fit(
-        *(estimator, rows, eval_set, encoding), reset=earlier is None, is_forest=True
+        *(estimator, rows, eval_set, encoding), reset=warm_start is None, is_forest=True
     )
-    if workers.group is not None:  # processes of one machine share its cores
-        parameters["n_jobs"] = n_threads(parameters["n_jobs"], int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-    seed = workers.from_first(lambda: draw_seed(parameters["random_state"])) if earlier is None else earlier.seed
+    if workers.group is not None:
+        parameters["n_jobs"] = workers.group.share_threads(parameters["n_jobs"])
+    seed = workers.from_first(lambda: draw_seed(parameters["random_state"])) if warm_start is None else warm_start.seed
     digest = data.digest()
     bagging = Bagging.of(parameters, len(data.y), seed, None, are_images=data.image_shape is not None)
-    if earlier is not None:
-        earlier.check(parameters, data, digest, bagging)
-    trees = [] if earlier is None else [*earlier.forest]
+    if warm_start is not None:
+        warm_start.check(parameters, data, digest, bagging)
+    trees = [] if warm_start is None else [*warm_start.forest]
     inputs = ArrayDataset(data).describe(parameters, held_out, trees)
     with checkpoints.keep(parameters, inputs, seed) as seed:
-        trained, bagging = fit_forest_rows(parameters, data, held_out, seed, earlier, workers)
+        trained, bagging = fit_forest_rows(parameters, data, held_out, seed, warm_start, workers)
     return TrainedForest(*trained, data.encoding, seed, len(data.y), digest, bagging)
 
 
@@ -316,7 +318,7 @@ def fit_forest_rows(
     data: TrainingData,
     validation: RowSet | None,
     seed: int,
-    earlier: EarlierForest | None,
+    warm_start: ForestWarmStart | None,
     workers: Workers = ALONE,
 ) -> tuple[TrainedTrees, Bagging]:
     """Train a forest on validated rows, selecting first what is "auto"."""
@@ -340,7 +342,7 @@ def fit_forest_rows(
         trees = [postprocess(trained.tree, postprocessing) for trained in fit_forest(spec, rows, bootstraps)]
         return trees, np.stack([bagging.times(number) for number in range(n_trees)])
 
-    tree, previous = (None, None) if earlier is None else (earlier.forest.trees[0], earlier.selected)
+    tree, previous = (None, None) if warm_start is None else (warm_start.forest.trees[0], warm_start.selected)
     dataset = ArrayDataset(data)
 
     def select() -> tuple[Any, TrainingTask]:
@@ -364,7 +366,7 @@ def fit_forest_rows(
     families: list[dict[str, Any]] = [values]
     if MIXED in (split, values["split"]):
         families = [values | {"split": "oblique"}, make_cart_family(values, parameters)]
-    trees = [] if earlier is None else [*earlier.forest]
+    trees = [] if warm_start is None else [*warm_start.forest]
     trees, history, out_of_bag, iterations = ForestTask(families, data, task, bagging, workers).fit(trees)
     return (trees, history, out_of_bag, selected, trials, iterations), bagging
 

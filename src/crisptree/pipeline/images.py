@@ -15,6 +15,9 @@ from crisptree.pipeline.trees import Trained, fit_task, restore_units
 from crisptree.pipeline.validation import holds_out
 from crisptree.selection.parameters import is_postprocessing_unresolved
 
+Stages = list[Trained]
+"""The tree of every stage, and the records of its epochs."""
+
 
 class LabelledImages(NamedTuple):
     """Images and their pixels that have a target."""
@@ -25,7 +28,7 @@ class LabelledImages(NamedTuple):
 
 def fit_stages(
     parameters: Mapping[str, Any], training: LabelledImages, held_out: LabelledImages | None, seed: int
-) -> list[Trained]:
+) -> Stages:
     """Train one tree per stage; the predictions of a stage are further channels of the images of the next.
 
     A callback that stops the training ends the fit with the stages so far, without a last one that has no split yet.
@@ -34,7 +37,7 @@ def fit_stages(
         training, held_out = _split_off(training, parameters["validation_fraction"], seed)
     callbacks = [StoppableCallback(callback) for callback in parameters["callbacks"] or ()]
     parameters = {**parameters, "callbacks": callbacks}
-    stages: list[Trained] = []
+    stages: Stages = []
     inputs, held_out_inputs = training, held_out
     for stage in range(parameters["stages"]):
         stages.append(_fit_one(parameters, inputs, held_out_inputs, seed + stage))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from crisptree.data.raw_rows import Scaling, SparseRows
-from crisptree.data.rows import RawRows, learn_scaling
+from crisptree.data.rows import learn_scaling
+from crisptree.data.validation import InputSchema, resolve_columns
 from crisptree.inference import CrispTree, FlatTree, round_splits
 from crisptree.inference.finalization import (
     SomeTree,
@@ -25,18 +26,31 @@ from crisptree.inference.finalization import (
 from crisptree.learning.fitting import Fitted, fit_tree, resolve_device, update_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
+from crisptree.learning.process_group import (
+    FeatureStatistics,
+    ProcessGroup,
+    ShardedTask,
+    Shards,
+    keep_shared_checkpoints,
+)
 from crisptree.learning.samples import RowSet, TrainingTask, get_iteration
-from crisptree.pipeline.monitoring import Checkpoints, display_trials, record_epochs
+from crisptree.pipeline.monitoring import Checkpoints, describe_value, digest, display_trials, record_epochs
 from crisptree.pipeline.validation import (
+    LocalRows,
     RowModel,
     TrainingData,
     check_fit,
     check_leaf_model,
+    check_local_rows,
     check_order,
+    check_parameters,
+    check_same_parameters,
+    check_validation,
     check_warm_start,
     draw_seed,
     holds_out,
     requires_hyperplanes,
+    validation_pair,
 )
 from crisptree.selection.candidates import Trial
 from crisptree.selection.evaluators import Evaluator, TreeEvaluator
@@ -50,15 +64,13 @@ from crisptree.selection.parameters import (
     resolve_scale,
     retain_selected,
 )
-from crisptree.selection.search import Resolution, resolve
+from crisptree.selection.search import SAMPLE_ROWS, Resolution, resolve
 from crisptree.targets.base import Target, TargetEncoding, hold_out
-from crisptree.threads import ROWS_AT_ONCE, one_thread, row_blocks
-from crisptree.tree import Tree
 
 Trained = tuple[Fitted, list[EpochRecord]]
 
-SPARSE_VALUES_AT_ONCE = 2**24
-"""Values of sparse rows that are made dense at a time for the probabilistic tree."""
+MAX_SHARDS = 4096
+"""The sum of so many integers of at most 50 bits fits into 63 bits."""
 
 
 class TrainedRows(NamedTuple):
@@ -71,7 +83,7 @@ class TrainedRows(NamedTuple):
     encoding: TargetEncoding
 
 
-class EarlierFit(NamedTuple):
+class WarmStart(NamedTuple):
     """What a warm start continues: the tree, the encoding of its y, and the parameters selected for it."""
 
     tree: CrispTree
@@ -100,7 +112,7 @@ class TrainingDataset(ABC):
         """Make the training task of scaled rows, with validation rows or None."""
 
     @abstractmethod
-    def split_off(self, fraction: float, seed: int) -> tuple[Self, Any]:
+    def split_off(self, fraction: float, seed: int) -> tuple[TrainingDataset, Any]:
         """Hold out a share of the rows for validation."""
 
     def device(self, name: str) -> str:
@@ -120,51 +132,30 @@ class TrainingDataset(ABC):
         return task.with_ranges(tree)
 
 
-@dataclass(frozen=True, eq=False)
 class ArrayDataset(TrainingDataset):
     """Rows in memory."""
 
-    data: TrainingData
-
-    @property
-    def target(self) -> Target:  # type: ignore[override]
-        return self.data.target
-
-    @property
-    def image_shape(self) -> tuple[int, ...] | None:  # type: ignore[override]
-        return self.data.image_shape
-
-    @property
-    def encoding(self) -> TargetEncoding:  # type: ignore[override]
-        return self.data.encoding
-
-    @property
-    def source(self) -> npt.NDArray[np.intp] | None:  # type: ignore[override]
-        return self.data.source
-
-    @property
-    def is_sparse(self) -> bool:  # type: ignore[override]
-        return isinstance(self.data.X, SparseRows)
-
-    @property
-    def only_hyperplanes(self) -> bool:  # type: ignore[override]
-        return self.is_sparse or not self.target.has_axis_splits
+    def __init__(self, data: TrainingData) -> None:
+        self.data, self.target, self.encoding = data, data.target, data.encoding
+        self.image_shape, self.source = data.image_shape, data.source
+        self.is_sparse = isinstance(data.X, SparseRows)
+        self.only_hyperplanes = self.is_sparse or not self.target.has_axis_splits
 
     def learn_scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
         return learn_scaling(self.data.X, self.data.weight, kind, n_jobs)
 
     def make_task(self, scaling: Scaling, held_out: RowSet | None) -> TrainingTask:
-        training, target = self.data.part, self.target
+        training, target = self.data.rows, self.target
         held_out = held_out and replace(held_out, y=target.conform(held_out.y))
         return TrainingTask(training, scaling, target, held_out)
 
     def describe(self, parameters: Mapping[str, Any], held_out: RowSet | None, start: Any) -> dict[str, Any]:
         """Return the inputs of a fit for a checkpoint's fingerprint; ``start`` are the trees of a warm start."""
-        task = TrainingTask(self.data.part, Scaling.none(self.data.X.shape[1]), self.target)  # not learned yet
+        task = TrainingTask(self.data.rows, Scaling.none(self.data.X.shape[1]), self.target)  # not learned yet
         own = {"warm_start": start, "device": describe_device(parameters, task)}
         return self.data.describe(held_out) | own
 
-    def split_off(self, fraction: float, seed: int) -> tuple[Self, RowSet]:
+    def split_off(self, fraction: float, seed: int) -> tuple[ArrayDataset, RowSet]:
         """Hold out a share of the rows, stratified by class where possible."""
         data = self.data
         if len(data.y) < 2:
@@ -175,7 +166,7 @@ class ArrayDataset(TrainingDataset):
         kept, held_out = hold_out(data.target.strata(data.y), fraction, seed, source=data.source)
         source = None if data.source is None else data.source[kept]
         rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept], source=source)
-        return replace(self, data=rest), data.part.select(held_out)
+        return ArrayDataset(rest), data.rows.select(held_out)
 
     def make_selection_task(self, task: TrainingTask, held_out: Any, seed: int) -> TrainingTask:
         return harden(task)
@@ -187,12 +178,69 @@ class ArrayDataset(TrainingDataset):
         return record_ranges(tree, self.data.X, self.data.missing_indicators)
 
 
+@dataclass(frozen=True, eq=False)
+class ShardDataset(TrainingDataset):
+    """The rows of all processes of a group."""
+
+    group: ProcessGroup
+    shards: Shards
+    encoding: TargetEncoding
+    seed: int
+    image_shape: tuple[int, ...] | None
+
+    @property
+    def target(self) -> Target:  # type: ignore[override]
+        return self.encoding.target_of(self.encoding.make_empty())
+
+    @cached_property
+    def statistics(self) -> FeatureStatistics:
+        """Statistics of the features of all rows."""
+        return FeatureStatistics.of(self.group, self.shards)
+
+    def device(self, name: str) -> str:
+        """Resolve "auto" to the CPU, whose native engine is faster here than torch on CUDA."""
+        return "cpu" if name == "auto" else name
+
+    def learn_scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
+        return self.statistics.scaling(kind)
+
+    def make_task(self, scaling: Scaling, held_out: Shards | None) -> ShardedTask:
+        group, features = self.group, self.statistics
+        no_rows = RowSet(np.zeros((0, features.n_features), np.float32), self.encoding.make_empty(), np.zeros(0))
+        sample = no_rows
+        if self.target.starts_at_node:
+            sample = _sample_everywhere(group, self.shards, features.n_rows, self.seed)
+        return ShardedTask(
+            no_rows,
+            scaling,
+            self.target,
+            group=group,
+            shards=self.shards,
+            validation_shards=held_out,
+            total_rows=features.n_rows,
+            row_weight=features.mean_weight,
+            sample=sample,
+        )
+
+    def split_off(self, fraction: float, seed: int) -> tuple[ShardDataset, Shards]:
+        rest, held_out = self.shards.split_off(fraction, seed)
+        return replace(self, shards=rest), held_out
+
+    def make_selection_task(self, task: TrainingTask, held_out: Shards | None, seed: int) -> TrainingTask | None:
+        sample = _sample_on_first(self.group, self.shards, self.statistics.n_rows, seed)
+        validation = None if held_out is None else self.load_validation(held_out, seed)
+        return None if sample is None else TrainingTask(sample, task.scaling, self.target, validation)
+
+    def load_validation(self, held_out: Shards, seed: int) -> RowSet | None:
+        return _sample_on_first(self.group, held_out, self.statistics.n_rows, seed)
+
+
 def fit_array(
     estimator: RowModel,
     rows: tuple[Any, Any, Any],
     eval_set: Any,
     checkpoints: Checkpoints,
-    earlier: EarlierFit | None = None,
+    warm_start: WarmStart | None = None,
     *,
     source: npt.NDArray[np.intp] | None = None,
     classes: TargetEncoding | None = None,
@@ -201,38 +249,171 @@ def fit_array(
 
     ``source`` maps copies to the rows that they are copies of; ``classes`` encodes y where it may lack classes.
     """
-    encoding = classes if earlier is None else earlier.encoding
-    parameters, data, held_out = check_fit(*(estimator, rows, eval_set, encoding), reset=earlier is None)
+    encoding = classes if warm_start is None else warm_start.encoding
+    parameters, data, held_out = check_fit(*(estimator, rows, eval_set, encoding), reset=warm_start is None)
     if source is not None:  # rows of no weight have been left out
         data = replace(data, source=source if rows[2] is None else source[np.asarray(rows[2]) > 0])
-    if earlier is not None:
-        check_warm_start(parameters, earlier.tree.structure, held_out is not None)
+    if warm_start is not None:
+        check_warm_start(parameters, warm_start.tree.structure, held_out is not None)
     seed = draw_seed(parameters["random_state"])
     dataset = ArrayDataset(data)
-    inputs = dataset.describe(parameters, held_out, earlier and earlier.tree)
+    inputs = dataset.describe(parameters, held_out, warm_start and warm_start.tree)
     with checkpoints.keep(parameters, inputs, seed) as seed:
-        return fit_rows(parameters, dataset, held_out, seed, earlier)
+        return fit_rows(parameters, dataset, held_out, seed, warm_start)
+
+
+def fit_process_group(
+    estimator: RowModel,
+    rows: tuple[Any, Any, Any],
+    validation: Any,
+    checkpoints: Checkpoints,
+    n_shards: int,
+) -> TrainedRows:
+    """Train one tree on the rows (X, y, sample_weight) of all processes; set the input schema of the estimator."""
+    parameters = estimator.training_parameters()
+    group = ProcessGroup()
+    group.run_on_all(lambda: _check(estimator, parameters, n_shards))
+    check_same_parameters(
+        group, {**{name: describe_value(value) for name, value in parameters.items()}, "shards": n_shards}
+    )
+    parameters["n_jobs"] = group.share_threads(parameters["n_jobs"])
+    seed = group.from_first(lambda: draw_seed(parameters["random_state"]))
+    local = group.run_on_all(lambda: check_local_rows(estimator, *rows))
+    names, image_shape = _agree_on_columns(group, local)
+    # A process may have no rows to learn the schema from.
+    schema = replace(estimator.input_schema, n_features=local.X.shape[1], image_shape=image_shape)
+    estimator.set_input_schema(schema)
+    parameters = resolve_columns(parameters, schema)
+    encoding, shards = _encode(group, estimator.ENCODING, local, n_shards, parameters)
+    held_out = _share_validation(group, estimator, validation, encoding, local, n_shards)
+    inputs = _fingerprint(group, encoding, shards, held_out, parameters["device"])
+    with _keep_checkpoints(group, checkpoints, parameters, inputs, seed) as seed:
+        data = ShardDataset(group, shards, encoding, seed, image_shape)
+        trained = fit_rows(parameters, data, held_out, seed)
+    # The same schema in every process, whatever its own rows have.
+    estimator.set_input_schema(
+        InputSchema(local.X.shape[1], names, image_shape=image_shape, encoded_by=schema.encoded_by)
+    )
+    return trained
+
+
+def _check(estimator: RowModel, parameters: Mapping[str, Any], n_shards: Any) -> None:
+    check_parameters(estimator.declared_parameters(), parameters, rows="process group")
+    if isinstance(n_shards, bool) or not isinstance(n_shards, int) or not 1 <= n_shards <= MAX_SHARDS:
+        raise ValueError(f"`shards` must be a whole number from 1 to {MAX_SHARDS}; got {n_shards!r}.")
+
+
+def _encode(
+    group: ProcessGroup, kind: type[TargetEncoding], local: LocalRows, n_shards: int, parameters: Mapping[str, Any]
+) -> tuple[TargetEncoding, Shards]:
+    """Learn the encoding of the y of all processes; return it with the shards of this process, y encoded."""
+    summaries = group.gather(kind.summarize(local.y))
+    encoding = group.run_on_all(lambda: kind.merge(summaries))
+    shards = Shards.of(RowSet(local.X, encoding.to_numeric(local.y), local.weight), group, n_shards)
+    encoding = encoding.reduce(shards.parts, group, parameters)
+    y, weight = encoding.encode(shards.rows.y, shards.rows.weight)
+    shards = replace(shards, rows=RowSet(shards.rows.X, y, weight)).select(weight > 0)
+    if not group.total([float(len(shards.rows.y))]):
+        raise ValueError("the weights must leave at least one row with a positive weight; got only zeros.")
+    return encoding, shards
+
+
+def _agree_on_columns(group: ProcessGroup, local: LocalRows) -> tuple[npt.NDArray[Any] | None, tuple[int, ...] | None]:
+    """Return the column names and image shape of the processes that have rows, which must be the same."""
+    gathered = group.gather((len(local.y), local.X.shape[1], local.names, local.image_shape))
+    widths = [width for _, width, _, _ in gathered]
+    if len(set(widths)) > 1:
+        texts = ", ".join(f"{width} in process {rank}" for rank, width in enumerate(widths[:8]))
+        more = ", …" if len(widths) > 8 else ""
+        raise ValueError(f"all processes must have rows of as many features; got {texts}{more}.")
+    if not sum(n for n, _, _, _ in gathered):
+        raise ValueError("the process group must have at least one row with a positive weight; it has none.")
+    labels = [None if names is None else list(names) for n, _, names, _ in gathered if n]
+    shapes = [shape for n, _, _, shape in gathered if n]
+    for what, values in (("names of columns", labels), ("image_shape of X", shapes)):
+        if any(value != values[0] for value in values):
+            raise ValueError(f"all processes must have the same {what}; got {values[:8]}.")
+    return None if labels[0] is None else np.array(labels[0], dtype=object), shapes[0]
+
+
+def _share_validation(
+    group: ProcessGroup, estimator: RowModel, validation: Any, encoding: TargetEncoding, local: LocalRows, n_shards: int
+) -> Shards | None:
+    """Distribute the validation rows of all processes; some may have none."""
+    if not any(group.gather(validation is not None)):
+        return None
+
+    def own() -> RowSet:
+        if validation is None or not len(validation_pair(validation)[1]):
+            return RowSet(local.X[:0], encoding.make_empty(), np.zeros(0))
+        return check_validation(estimator, validation, encoding)
+
+    part = group.run_on_all(own)
+    if not group.total([float(len(part.y))]):
+        raise ValueError("`eval_set` must have rows in some process; all are without.")
+    return Shards.of(part, group, n_shards)
+
+
+def _sample_on_first(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> RowSet | None:
+    """Sample rows of all shards on rank 0; None on other ranks."""
+    parts = group.gather_first(shards.sample(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
+    return None if parts is None else RowSet.concatenate([part for part in parts if part is not None])
+
+
+def _sample_everywhere(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> RowSet:
+    """Sample rows of all shards, the same on every rank."""
+    parts = group.gather(shards.sample(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
+    return RowSet.concatenate([part for part in parts if part is not None])
+
+
+def _fingerprint(
+    group: ProcessGroup, encoding: TargetEncoding, shards: Shards, held_out: Shards | None, device: str
+) -> dict[str, Any]:
+    """Describe the data of a checkpoint by checksums of all shards, the same for any number of processes."""
+
+    def of(some: Shards) -> list[str]:
+        return [text for texts in group.gather([digest(part) for part in some.parts]) for text in texts]
+
+    inputs: dict[str, Any] = {"rows": of(shards), "classes": encoding.classes, "shards": shards.n_shards}
+    inputs["device"] = "cpu" if device == "auto" else device
+    return inputs | {"validation": None if held_out is None else of(held_out)}
+
+
+@contextmanager
+def _keep_checkpoints(
+    group: ProcessGroup, checkpoints: Checkpoints, parameters: Mapping[str, Any], inputs: dict[str, Any], seed: int
+) -> Iterator[int]:
+    """Write checkpoints inside on rank 0, if it has a folder; provide the seed of the fit."""
+    with ExitStack() as stack:
+        seed = group.from_first(lambda: stack.enter_context(checkpoints.keep(parameters, inputs, seed)))
+        if group.from_first(lambda: checkpoints.folder is not None):
+            stack.enter_context(keep_shared_checkpoints(group))
+        yield seed
 
 
 def fit_rows(
-    parameters: Mapping[str, Any], data: TrainingDataset, validation: Any, seed: int, earlier: EarlierFit | None = None
+    parameters: Mapping[str, Any],
+    data: TrainingDataset,
+    validation: Any,
+    seed: int,
+    warm_start: WarmStart | None = None,
 ) -> TrainedRows:
     """Train a tree on validated rows: select what is "auto", train, postprocess, and restore the units of y."""
-    everything, explicit = data, validation
+    full_data, explicit = data, validation
     fraction = parameters["validation_fraction"]
     if validation is None and holds_out(parameters):
         data, validation = data.split_off(fraction, seed)
 
     start, previous = None, None
-    if earlier is not None:
-        start, previous = earlier.tree, retain_selected(earlier.selected, parameters)
+    if warm_start is not None:
+        start, previous = warm_start.tree, retain_selected(warm_start.selected, parameters)
     resolution, task = prepare(parameters, data, validation, TreeEvaluator, seed, start, previous)
     values = resolution.parameters
     values["device"] = data.device(values["device"])
     needs_rows = values["finetune_epochs"] or is_postprocessing_unresolved(values)
     if explicit is None and validation is not None and not needs_rows:
-        # No epoch is scored after all: the rows that were held_out out for it train too.
-        data, validation = everything, None
+        # No epoch is scored after all: the rows that were held out for it train too.
+        data, validation = full_data, None
         task = make_scaled_task(parameters, data, None, values["scale"], start)
     if validation is None and is_postprocessing_unresolved(values):
         # Holding rows out for the last step alone costs too much: a first tree resolves its parameters.
@@ -245,7 +426,7 @@ def fit_rows(
         held_out = data.load_validation(validation, seed)
     fitted, history = fit_task(values, task, data.image_shape, seed, start, held_out, data.source)
     if data.image_shape is None:
-        tree = everything.with_ranges(fitted.tree, task)
+        tree = full_data.with_ranges(fitted.tree, task)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
     fitted = restore_units(fitted, data.encoding)
     if values.get("round_splits"):
@@ -261,19 +442,19 @@ def prepare(
     validation: Any,
     make_evaluator: Callable[[Mapping[str, Any]], Evaluator],
     seed: int,
-    earlier: CrispTree | None,
+    start: CrispTree | None,
     previous: Mapping[str, Any] | None,
 ) -> tuple[Resolution, TrainingTask]:
     """Scale rows and resolve "auto" for a tree or a forest; in a process group one process selects for all.
 
-    ``earlier`` is a tree whose scaling is kept, and ``previous`` what was selected for it.
+    ``start`` is a tree whose scaling is kept, and ``previous`` what was selected for it.
     """
     check_order(parameters, data.target)
     check_leaf_model(parameters, data.target)
     if parameters["split"] == "auto" and (data.only_hyperplanes or requires_hyperplanes(parameters)):
         parameters = {**parameters, "split": "oblique"}
     scale = resolve_scale(parameters, data.image_shape, is_sparse=data.is_sparse)
-    task = make_scaled_task(parameters, data, validation, scale, earlier)
+    task = make_scaled_task(parameters, data, validation, scale, start)
     resolution = resolve(
         *(parameters, task, make_evaluator(parameters), seed),
         image_shape=data.image_shape,
@@ -284,16 +465,16 @@ def prepare(
     )
     selected_scale = resolution.parameters["scale"]
     if selected_scale != scale:
-        return resolution, make_scaled_task(parameters, data, validation, selected_scale, earlier)
+        return resolution, make_scaled_task(parameters, data, validation, selected_scale, start)
     return resolution, task
 
 
 def make_scaled_task(
-    parameters: Mapping[str, Any], data: TrainingDataset, validation: Any, scale: str | None, earlier: CrispTree | None
+    parameters: Mapping[str, Any], data: TrainingDataset, validation: Any, scale: str | None, start: CrispTree | None
 ) -> TrainingTask:
-    """Make the training task with a scaling of this kind, or with that of an earlier tree."""
-    if earlier is not None:
-        return data.make_task(earlier.statistics.scaling, validation)
+    """Make the training task with a scaling of this kind, or with that of a previous tree."""
+    if start is not None:
+        return data.make_task(start.statistics.scaling, validation)
     scaling = data.learn_scaling(scale, parameters["n_jobs"])
     if parameters["max_shift"]:
         scaling = scaling.share_between_pixels(*(data.image_shape or ())[2:])
@@ -322,7 +503,7 @@ def fit_task(
     task: TrainingTask,
     image_shape: tuple[int, ...] | None,
     seed: int,
-    earlier: CrispTree | None = None,
+    start: CrispTree | None = None,
     held_out: RowSet | None = None,
     source: npt.NDArray[np.intp] | None = None,
 ) -> Trained:
@@ -330,7 +511,7 @@ def fit_task(
     spec = spec_of(parameters, task, image_shape, seed)
     listeners = (parameters["verbose"], parameters["callbacks"]) if task.is_first else (0, None)
     with record_epochs(*listeners) as recorder:
-        fitted = fit_tree(spec, task, start=earlier, on_epoch=recorder.record)
+        fitted = fit_tree(spec, task, start=start, on_epoch=recorder.record)
     if parameters.get("round_splits"):
         fitted = round_fitted(fitted, parameters, spec, task, seed, source)
     values = resolve_postprocessing(fitted.tree, parameters, task, held_out, task.mean_weight)
@@ -345,23 +526,23 @@ def fit_task(
 
 
 def update_fitted_tree(
-    estimator: RowModel, earlier: EarlierFit, rows: tuple[Any, Any, Any], decay: float
+    estimator: RowModel, fitted: WarmStart, rows: tuple[Any, Any, Any], decay: float
 ) -> tuple[CrispTree, list[EpochRecord]]:
     """Train a fitted tree on new rows, (X, y, sample_weight); see ``partial_fit`` of its estimator."""
-    parameters, data, _ = check_fit(estimator, rows, None, earlier.encoding, reset=False)
-    values = apply_selected(parameters, earlier.selected, data.image_shape, is_sparse=isinstance(data.X, SparseRows))
-    # L-BFGS does not add leaf statistics of earlier rows; the growth options of the first fit have had their effect.
+    parameters, data, _ = check_fit(estimator, rows, None, fitted.encoding, reset=False)
+    values = apply_selected(parameters, fitted.selected, data.image_shape, is_sparse=isinstance(data.X, SparseRows))
+    # L-BFGS does not add leaf statistics of previous rows; the growth options of the first fit have had their effect.
     values |= {"grow": "greedy", "early_stopping": False, "optimizer": "adam"}
-    part, before = data.part, earlier.tree
-    task = TrainingTask(part, before.statistics.scaling, data.target)
+    new_rows, before = data.rows, fitted.tree
+    task = TrainingTask(new_rows, before.statistics.scaling, data.target)
     spec = spec_of(values, task, data.image_shape, draw_seed(parameters["random_state"]))
     with record_epochs(values["verbose"], values["callbacks"]) as recorder:
         tree = update_tree(before, spec, task, decay=decay, on_epoch=recorder.record)
     if values.get("round_splits"):
         assert isinstance(tree, FlatTree)
-        assert isinstance(part.X, np.ndarray)
-        tree = round_splits(tree, part.X, part.weight)
-    sums = sum_statistics(tree, part.X, part.y, part.weight, spec.n_jobs, task.target)
+        assert isinstance(new_rows.X, np.ndarray)
+        tree = round_splits(tree, new_rows.X, new_rows.weight)
+    sums = sum_statistics(tree, new_rows.X, new_rows.y, new_rows.weight, spec.n_jobs, task.target)
     tree = add_prior_statistics(tree, sums, before, decay, spec.leaf_prior)
     if before.statistics.lowest is not None:
         tree = inherit_ranges(record_ranges(tree, data.X, data.missing_indicators), before, and_own=True)
@@ -406,51 +587,3 @@ def describe_device(parameters: Mapping[str, Any], task: TrainingTask) -> str:
     """Resolve the device of a fit, for a checkpoint's fingerprint; all that split="auto" may select is linear."""
     split = "oblique" if parameters["split"] == "auto" else parameters["split"]
     return str(resolve_device(parameters["device"], task, split))
-
-
-@one_thread()
-@torch.no_grad()
-def soft_probabilities(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDArray[np.float64]:
-    """Predict p(y∣x) by the probabilistic tree.  (n, n_classes)"""
-    if tree.is_linear:
-        return _soft_linear(tree, X, steepness)
-    soft, gamma = Tree.soft(tree), _steepness(tree, steepness)
-    logs = [soft.log_class_probabilities(block, gamma).double() for block in _scaled_blocks(tree, X)]
-    return np.asarray(torch.softmax(torch.cat(logs), dim=1).numpy())
-
-
-@one_thread()
-@torch.no_grad()
-def soft_means(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDArray[np.float64]:
-    """Predict E(y∣x) = Σ_ℓ m_ℓ μ_ℓ(x) by the probabilistic regression tree, in the units of y."""
-    if tree.is_linear:
-        return np.asarray(tree.target.predict(tree.restore_units(_soft_linear(tree, X, steepness))))
-    soft, gamma = Tree.soft(tree), _steepness(tree, steepness)
-    means = torch.from_numpy(tree.target.predict(tree.restore_units(tree.statistics.soft_leaves)))
-    paths = (soft.log_path_probabilities(block, gamma).double().exp() for block in _scaled_blocks(tree, X))
-    return np.asarray(torch.cat([path @ means for path in paths]).numpy())
-
-
-def _soft_linear(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDArray[np.float64]:
-    """Compute Σ_ℓ μ_ℓ(x) times the prediction of the linear model of leaf ℓ, in the units of training."""
-    assert isinstance(tree, FlatTree)
-    soft, gamma, blocks, start = Tree.soft(tree), _steepness(tree, steepness), [], 0
-    for scaled in _scaled_blocks(tree, X):
-        paths, rows = soft.log_path_probabilities(scaled, gamma).double().exp().numpy(), X[start : start + len(scaled)]
-        values = np.zeros((len(scaled), tree.n_values))
-        for leaf in range(tree.structure.n_leaves):
-            values += paths[:, [leaf]] * tree.scaled_values(np.full(len(scaled), leaf), rows)
-        blocks.append(values)
-        start += len(scaled)
-    return np.concatenate(blocks)
-
-
-def _steepness(tree: CrispTree, steepness: float | None) -> float:
-    return tree.statistics.steepness if steepness is None else steepness
-
-
-def _scaled_blocks(tree: CrispTree, X: RawRows) -> Iterator[Tensor]:
-    at_once = max(1, SPARSE_VALUES_AT_ONCE // X.shape[1]) if isinstance(X, SparseRows) else ROWS_AT_ONCE
-    pieces = (X[rows] for rows in row_blocks(len(X), at_once))
-    dense = (piece.dense() if isinstance(piece, SparseRows) else piece for piece in pieces)
-    return (torch.from_numpy(tree.statistics.scaling.apply(piece)) for piece in dense)

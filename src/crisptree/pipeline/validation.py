@@ -12,16 +12,34 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length, check_random_state
 
 from crisptree.data.raw_rows import SparseRows
-from crisptree.data.validation import CheckedRows, InputSchema, RawInput, check_fit_rows, resolve_columns
+from crisptree.data.validation import (
+    CheckedRows,
+    InputSchema,
+    RawInput,
+    check_fit_rows,
+    find_image_shape,
+    is_sparse,
+    needs_encoder,
+    resolve_columns,
+)
 from crisptree.encoding.containers import materialize, refuse_batches
 from crisptree.inference.flat_tree import SPARSE_LINEAR, has_linear_leaves
 from crisptree.parameters.training import Parameter, Rule, is_whole
 from crisptree.selection.parameters import MIXED
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target
-from crisptree.targets.base import TargetEncoding, check_sample_weight, detach, rescale_weights, weigh_classes
+from crisptree.targets.base import (
+    TargetEncoding,
+    check_sample_weight,
+    check_total_weight,
+    detach,
+    rescale_weights,
+    sum_weights,
+    weigh_classes,
+)
 
 if TYPE_CHECKING:
+    from crisptree.learning.process_group import ProcessGroup
     from crisptree.learning.samples import RowSet
 
 
@@ -340,6 +358,9 @@ MAX_FEATURES_OF_LINEAR_LEAVES = 512
 """The time of a linear model grows with the third power of their number."""
 
 
+LOCAL_PARAMETERS = ("n_jobs", "verbose", "callbacks", "random_state", "device")
+"""Parameters that may differ between processes; rank 0 draws the seed and runs callbacks and the progress display."""
+
 MAX_ROWS_IN_DIGEST = 1000
 """Evenly spaced rows whose checksum a warm start compares."""
 
@@ -381,7 +402,7 @@ class TrainingData:
         return self.encoding.target_of(self.y)
 
     @property
-    def part(self) -> RowSet:
+    def rows(self) -> RowSet:
         """The rows as a ``RowSet``."""
         from crisptree.learning.samples import RowSet
 
@@ -449,13 +470,13 @@ def check_training_data(
     X: Any,
     y: Any,
     sample_weight: Any,
-    earlier: TargetEncoding | None = None,
+    previous: TargetEncoding | None = None,
     *,
     reset: bool = True,
 ) -> TrainingData:
     """Validate rows, y and weights of a fit. Rows of weight zero are left out before anything is learned.
 
-    ``earlier`` is the encoding of an earlier fit. Without ``reset``, rows must have the columns of the estimator.
+    ``previous`` is the encoding of a previous fit. Without ``reset``, rows must have the columns of the estimator.
     """
     refuse_batches(X, type(estimator).__name__)
     X, y, sample_weight = detach(X), materialize(detach(y), "y"), detach(sample_weight)
@@ -463,7 +484,7 @@ def check_training_data(
     target = encoding.read(y)
     rows = check_training_rows(estimator, X, y, sample_weight, reset=reset, multi_output=target.is_multi_output)
     weight = check_sample_weight(sample_weight, rows.X)
-    encoded = encoding.learn(target, rows.y, weight, estimator.training_parameters(), earlier)
+    encoded = encoding.learn(target, rows.y, weight, estimator.training_parameters(), previous)
     X, source = rows.X, target.source
     if not encoded.kept.all():
         X = X[encoded.kept]
@@ -552,7 +573,6 @@ def check_validation(
     estimator: RowModel,
     validation: Any,
     encoding: TargetEncoding,
-    name: str | None = None,
     *,
     may_be_soft: bool = False,
 ) -> RowSet:
@@ -561,7 +581,7 @@ def check_validation(
 
     X, y = validation_pair(validation)
     X = estimator.check_rows(X)
-    y = encoding.encode_validation(detach(y), name, may_be_soft=may_be_soft)
+    y = encoding.encode_validation(detach(y), may_be_soft=may_be_soft)
     check_consistent_length(X, y)
     return RowSet(X, y, np.ones(len(y)))
 
@@ -573,11 +593,11 @@ def holds_out(parameters: Mapping[str, Any]) -> bool:
 
 def check_warm_start(
     parameters: Mapping[str, Any],
-    earlier: TreeStructure,
+    previous: TreeStructure,
     has_validation: bool,
 ) -> None:
     """Check that a warm start does not shrink the tree, and holds the same rows out again."""
-    for name, size in (("max_depth", earlier.depth), ("max_leaf_nodes", earlier.n_leaves)):
+    for name, size in (("max_depth", previous.depth), ("max_leaf_nodes", previous.n_leaves)):
         limit = parameters[name]
         if limit not in (None, "auto") and limit < size:
             raise ValueError(
@@ -589,3 +609,57 @@ def check_warm_start(
             "`random_state` must be a whole number for warm_start with early_stopping, so that the same rows are held "
             f"out again; got {parameters['random_state']!r}. Or give fit an eval_set."
         )
+
+
+class LocalRows(NamedTuple):
+    """Validated rows of one process with unencoded y, weights, column names and image shape."""
+
+    X: npt.NDArray[np.float32]
+    y: npt.NDArray[Any]
+    weight: npt.NDArray[np.float64]
+    names: npt.NDArray[Any] | None
+    image_shape: tuple[int, ...] | None
+
+
+def check_local_rows(estimator: RowModel, X: Any, y: Any, sample_weight: Any) -> LocalRows:
+    """Validate the rows of this process; there may be none."""
+    parameters = estimator.training_parameters()
+    X, y, sample_weight = materialize(detach(X)), detach(y), detach(sample_weight)
+    if is_sparse(X):
+        raise ValueError("X must be dense for a fit by several processes; got a sparse matrix. Use X.toarray().")
+    if parameters["leaf_model"] in ("auto", "constant") and needs_encoder(parameters["categorical_features"], X):
+        raise ValueError(
+            "X must be all finite numbers for a fit by several processes, because no process sees all values of a "
+            "column; got a table with text, categories or missing values. Encode it first, "
+            "by a TableEncoder fitted on all rows."
+        )
+    if y is None or estimator.ENCODING.read(y).classes is not None:
+        raise ValueError("y must be class labels, (n_samples,), or numbers for a fit by several processes.")
+    n_rows = len(np.asarray(y))
+    if sample_weight is not None:  # of all processes alike, so that none may rescale its own
+        check_total_weight(sum_weights(np.asarray(sample_weight, dtype=np.float64)))
+    if sample_weight is not None and n_rows and not np.any(np.asarray(sample_weight) > 0):
+        X, y, sample_weight, n_rows = X[:0], y[:0], None, 0
+    if not n_rows:
+        none = np.asarray(X, dtype=np.float32)
+        shape = find_image_shape(none, parameters["image_shape"])
+        none = none.reshape(0, int(np.prod(none.shape[1:], dtype=np.int64)))
+        return LocalRows(none, np.asarray(y), np.zeros(0), None, shape)
+    rows = check_training_rows(
+        estimator, X, y, sample_weight, reset=True, multi_output=estimator.ENCODING.read(y).is_multi_output
+    )
+    y = estimator.ENCODING.check(rows.y)
+    weight = check_sample_weight(sample_weight, rows.X)
+    kept = weight > 0
+    return LocalRows(rows.X[kept], y[kept], weight[kept], rows.schema.feature_names, rows.schema.image_shape)
+
+
+def check_same_parameters(group: ProcessGroup, own: dict[str, Any]) -> None:
+    gathered = group.gather({name: value for name, value in own.items() if name not in LOCAL_PARAMETERS})
+    for rank, other in enumerate(gathered):
+        names = [name for name in other if other[name] != gathered[0][name]]
+        if names:
+            raise ValueError(
+                f"all processes must fit with the same parameters; process {rank} differs from process 0 in "
+                f"{', '.join(names)}."
+            )

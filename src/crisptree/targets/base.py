@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.equations.leaves import impurity_decrease
-
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
@@ -521,9 +519,10 @@ class Target(ABC):
 
 
 def gain(target: Target, left: Doubles, right: Doubles) -> Doubles:
-    """Compute the impurity decrease of a split per unit of weight, from the statistics on its two sides.  (…)"""
+    """(I_parent − I_left − I_right) / N, never below zero, with I = N · H: the information gain of a split.  (…)"""
     both = left + right
-    return impurity_decrease(target.impurity(both), target.impurity(left), target.impurity(right), target.weight(both))
+    decrease = target.impurity(both) - (target.impurity(left) + target.impurity(right))
+    return np.maximum(decrease / np.maximum(target.weight(both), np.finfo(float).tiny), 0.0)
 
 
 class TargetInput(NamedTuple):
@@ -623,11 +622,11 @@ class TargetEncoding(ABC):
     @classmethod
     @abstractmethod
     def learn(
-        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, previous: Self | None
     ) -> EncodedTarget:
         """Encode the y of a fit. Rows of weight zero are left out before anything is learned.
 
-        ``earlier`` is the encoding of a fitted tree that is to be trained further.
+        ``previous`` is the encoding of a fitted tree that is to be trained further.
         """
 
     @abstractmethod

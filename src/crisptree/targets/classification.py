@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.equations.leaves import entropy
 from crisptree.targets.base import (
     Array,
     EncodedTarget,
@@ -126,12 +125,18 @@ class Classes(Target):
         return np.asarray(statistics.sum(axis=-1))
 
     def impurity(self, statistics: Doubles) -> Doubles:
-        """N · H: the rows' number times the entropy of their classes."""
-        return self.weight(statistics) * entropy(statistics)
+        """N · H: the rows' number times the entropy of their classes, H = −Σ_k p_k log p_k."""
+        return self.weight(statistics) * self._entropy(statistics)
 
     def mean_impurity(self, statistics: Doubles, unit: Doubles | None) -> Doubles:
         """Entropy in bits."""
-        return entropy(statistics) / np.log(2.0)
+        return self._entropy(statistics) / np.log(2.0)
+
+    def _entropy(self, counts: Doubles) -> Doubles:
+        """−Σ_k p_k log p_k of the class frequencies, zero for no samples at all.  (…, n_classes) → (…)"""
+        shares = counts / np.maximum(self.weight(counts), np.finfo(float).tiny)[..., None]
+        logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+        return np.asarray(-(shares * logs).sum(axis=-1))
 
     def is_mixed(self, statistics: Doubles) -> npt.NDArray[np.bool_]:
         return np.asarray((statistics > 0).sum(axis=-1) > 1)
@@ -309,7 +314,7 @@ class ClassEncoding(TargetEncoding):
 
     @classmethod
     def learn(
-        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, previous: Self | None
     ) -> EncodedTarget:
         if source.classes is None:
             check_classes(y)
@@ -329,11 +334,11 @@ class ClassEncoding(TargetEncoding):
         else:
             label_type(classes)
             numbers = y if y.ndim == 2 else class_numbers(y, classes)
-        if earlier is not None and earlier.is_superset:
-            return EncodedTarget(earlier, earlier._renumber(numbers, classes), weight, kept)
-        if earlier is not None and not np.array_equal(earlier.classes, classes):
+        if previous is not None and previous.is_superset:
+            return EncodedTarget(previous, previous._renumber(numbers, classes), weight, kept)
+        if previous is not None and not np.array_equal(previous.classes, classes):
             raise ValueError(
-                f"`warm_start` must continue with the same classes; the tree has {earlier.classes.tolist()} and y has "
+                f"`warm_start` must continue with the same classes; the tree has {previous.classes.tolist()} and y has "
                 f"{classes.tolist()}. Use a new estimator for other data."
             )
         return EncodedTarget(cls(classes), numbers, weight, kept)

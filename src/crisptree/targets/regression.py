@@ -297,13 +297,13 @@ class RegressionEncoding(TargetEncoding):
 
     @classmethod
     def learn(
-        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, earlier: Self | None
+        cls, source: TargetInput, y: Array, weight: Doubles, parameters: Values, previous: Self | None
     ) -> EncodedTarget:
         y = cls.check(y)
         kept = check_some_weight(weight)
         if not kept.all():
             y, weight = y[kept], weight[kept]
-        scale = cls.of_rows(y, weight) if earlier is None else earlier.extend_to(y)
+        scale = cls.of_rows(y, weight) if previous is None else previous.extend_to(y)
         return EncodedTarget(scale, scale.scale(y), weight, kept)
 
     def extend_to(self, y: Doubles) -> Self:

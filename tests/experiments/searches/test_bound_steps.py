@@ -6,8 +6,8 @@ import torch
 from experiments.searches.co2 import NativeBound, StumpRoutes, TorchBound, bound_steps, bounds, losses
 from experiments.searches.non_greedy import TreeRoutes
 
+from crisptree.learning.engines.base import Groups
 from crisptree.learning.options import Plan
-from crisptree.learning.samples import Groups
 from crisptree.native import training
 from crisptree.structure import TreeStructure
 from tests.learning.test_engines import STRUCTURES, hyperplanes, rows, windows
@@ -42,7 +42,7 @@ def assert_alike(ways, groups, data, nu):
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 def test_the_kernel_takes_the_steps_of_the_definition_on_trees(structure, make_rows, nu):
     data = make_rows()
-    assert_alike(TreeRoutes(structure), Groups.everything(len(data), data.device), data, nu)
+    assert_alike(TreeRoutes(structure), Groups.single(len(data), data.device), data, nu)
 
 
 @pytest.mark.parametrize("nu", [0.1, 4.0, 100.0])

@@ -12,10 +12,9 @@ from experiments.searches.thresholds import SearchContext, random_splits
 
 from crisptree.equations.routing import goes_right
 from crisptree.learning.cart import LeafLimits
-from crisptree.learning.growth import single_leaf
+from crisptree.learning.engines.base import Groups
+from crisptree.learning.growth import Stumps, single_leaf
 from crisptree.learning.options import GrowthLimits, Plan
-from crisptree.learning.samples import Groups
-from crisptree.learning.stumps import Stumps
 from crisptree.splits import resolve_kind
 from tests.learning.test_growth import samples_of, training_accuracy
 from tests.toys import checkerboard, clouds, diagonal, generator

@@ -1,4 +1,4 @@
-"""The contract of engines: what is trained, its steps, and its state as the arrays of a checkpoint."""
+"""The contract of engines: what is trained, the rows of every step, and its state as the arrays of a checkpoint."""
 
 from __future__ import annotations
 
@@ -8,44 +8,254 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.options import EpochSettings, Plan
-from crisptree.learning.samples import Groups, Samples, Update
 from crisptree.persistence.checkpoints import Arrays, CheckpointStore, Record
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
 from crisptree.threads import one_training_at_a_time
 
+if TYPE_CHECKING:
+    from crisptree.learning.samples import Samples
 
-class SharedCheckpointStore(CheckpointStore):
-    """The store of rank 0, from which all processes get the same records."""
 
-    def __init__(self, store: CheckpointStore | None, group: ProcessGroup) -> None:
-        self.store, self.group = store, group
+Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
-    def next_record(self, name: str, epochs: int) -> Record:
-        return self.group.from_first(lambda: self._own.next_record(name, epochs))
 
-    def keep(self, record: Record, epochs: int, *, is_over: bool, arrays: Callable[[], Arrays]) -> None:
-        self.group.from_first(lambda: self._own.keep(record, epochs, is_over=is_over, arrays=arrays))
+@dataclass(frozen=True, eq=False)
+class Update:
+    """Rows of one optimiser step: of each group in ``active`` positions ``begin`` to ``end`` of the epoch's order.
 
-    def write(self, current: Record | None = None) -> None:
-        """Do nothing: rank 0 writes when its own store is closed."""
+    An epoch's order (``Orders``) is new every time; its updates are always the same positions.
+    """
+
+    active: Integers
+    begin: Integers
+    end: Integers
 
     @property
-    def _own(self) -> CheckpointStore:
-        assert self.store is not None
-        return self.store
+    def lengths(self) -> Integers:
+        """Rows of each active group."""
+        return self.end - self.begin
+
+    @property
+    def positions(self) -> Integers:
+        """All positions, group after group.  (b,)"""
+        lengths = self.lengths
+        return np.arange(lengths.sum()) + np.repeat(self.begin - (np.cumsum(lengths) - lengths), lengths)
+
+    def per_row(self, values: npt.NDArray[np.generic]) -> Tensor:
+        """Repeat a value of each active group for its rows.  (a,) → (b,)"""
+        return torch.from_numpy(np.repeat(values, self.lengths))
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Row numbers (n,) sorted by group, and the number of rows in each group (n_groups,), none empty.
+
+    Each group makes its own batches and its own number of passes.
+    """
+
+    rows: Tensor
+    sizes: Tensor
+
+    @classmethod
+    def single(cls, n_rows: int, device: torch.device) -> Groups:
+        """Return one group of all rows."""
+        return cls(torch.arange(n_rows, device=device), torch.tensor([n_rows], device=device))
+
+    @cached_property
+    def group(self) -> Tensor:
+        """The group of each of ``rows``.  (n,)"""
+        return torch.repeat_interleave(torch.arange(len(self.sizes), device=self.sizes.device), self.sizes)
+
+    @cached_property
+    def host_sizes(self) -> Integers:
+        """``sizes`` as an array."""
+        return self.sizes.cpu().numpy()
+
+    def count_taken(self, plan: Plan) -> Integers:
+        """Return the number of rows of each group in an epoch: all of them, or the group's share of ``rows_per_epoch``.
+
+        A small group gives more than its share: a batch, and as many batches as ``min_updates`` demands of an epoch.
+        """
+        sizes = self.host_sizes
+        if plan.rows_per_epoch is None or plan.rows_per_epoch >= sizes.sum():
+            return sizes
+        share = np.ceil(sizes * (plan.rows_per_epoch / sizes.sum())).astype(np.int64)
+        batches = max(1, -(-plan.min_updates // max(plan.epochs, 1)))
+        return np.minimum(sizes, np.maximum(share, batches * plan.batch_size))
+
+    def sample(self, plan: Plan) -> Groups:
+        """Select evenly as many rows of each group as an epoch visits."""
+        sizes, taken = self.host_sizes, self.count_taken(plan)
+        if np.array_equal(taken, sizes):
+            return self
+        starts = np.repeat(np.cumsum(sizes) - sizes, taken)
+        number = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
+        positions = torch.from_numpy(starts + number * np.repeat(sizes, taken) // np.repeat(taken, taken))
+        device = self.rows.device
+        return Groups(self.rows[positions.to(device)], torch.from_numpy(taken).to(device))
+
+    def n_batches(self, plan: Plan) -> Integers:
+        """Batches of each group: as few as hold ``batch_size`` rows at most, and all of nearly one size."""
+        return -(-self.count_taken(plan) // plan.batch_size)
+
+    def passes(self, plan: Plan) -> Integers:
+        """Return the number of passes of an epoch over each group: once, or as often as ``min_updates`` demands."""
+        return np.maximum(-(-plan.min_updates // (self.n_batches(plan) * max(plan.epochs, 1))), 1)
+
+    def iter_steps(self, plan: Plan) -> Iterator[tuple[Integers, Integers, Integers]]:
+        """Of every step of an epoch: the groups that have one, which of its batches each takes, and of how many.
+
+        A group that has finished its batches drops out.
+        """
+        n_batches = self.n_batches(plan)
+        n_updates = n_batches * self.passes(plan)
+        longest_first = np.argsort(-n_updates, kind="stable")
+        n_active = np.searchsorted(-n_updates[longest_first], -np.arange(n_updates.max()), side="left")
+        active = np.arange(0)
+        for step, number in enumerate(n_active):
+            if number != len(active):
+                active = np.sort(longest_first[:number])
+                whole = n_batches[active]
+            yield active, step % whole, whole
+
+    def schedule(self, plan: Plan) -> Iterator[Update]:
+        """Yield the steps of every epoch."""
+        sizes = self.count_taken(plan)
+        starts = np.cumsum(sizes) - sizes
+        for active, batch, whole in self.iter_steps(plan):
+            start, size = starts[active], sizes[active]
+            yield Update(active, start + batch * size // whole, start + (batch + 1) * size // whole)
+
+    def shuffle(self, plan: Plan, generator: torch.Generator) -> Tensor:
+        """Shuffle the rows of every group.  (n,)"""
+        if self.n_batches(plan).max() == 1:
+            return self.rows  # one batch holds them all: their order means nothing
+        if self.rows.is_cuda:
+            # Sorting on the device is quicker than sending an order there; it draws only from a generator of its own.
+            own = torch.Generator(self.rows.device).manual_seed(int(torch.randint(2**62, (), generator=generator)))
+            keys = torch.rand(len(self.rows), dtype=torch.float64, device=self.rows.device, generator=own)
+            return self.rows[torch.argsort(keys + self.group)]
+        random = torch.rand(len(self.rows), dtype=torch.float64, generator=generator)
+        order = np.argsort((random + self.group).numpy())  # several times quicker than torch's sort
+        return self.rows[torch.from_numpy(order)]
+
+    def epoch(self, plan: Plan, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield rows and groups of every step of one epoch.  (b,), (b,)"""
+        order = Orders(self, plan, generator).next()
+        for update in self.schedule(plan):
+            rows = order[torch.from_numpy(update.positions).to(order.device)]
+            yield rows, update.per_row(update.active).to(order.device)
+
+
+class RowOrders:
+    """Row orders of successive epochs; this one is for engines that draw the order themselves."""
+
+    def __init__(self, generators: Sequence[torch.Generator]) -> None:
+        self.generators = generators
+
+    def next(self) -> Tensor:
+        """Return the order of the next epoch.  (taken rows,)"""
+        return torch.zeros(0, dtype=torch.long)
+
+    def to_arrays(self) -> Arrays:
+        """Return what a checkpoint must hold beside the generators."""
+        return {}
+
+    def restore(self, record: Record) -> None:
+        """Return to the state after the epochs of a record."""
+
+
+class Orders(RowOrders):
+    """All rows in random order, or a share of every group.
+
+    With a share, epochs walk on through one shuffled order; a group that is used up is shuffled again.
+    """
+
+    def __init__(self, groups: Groups, plan: Plan, generator: torch.Generator) -> None:
+        super().__init__([generator])
+        self.groups, self.plan, self.generator = groups, plan, generator
+        self.sizes, self.taken = groups.host_sizes, groups.count_taken(plan)
+        self.takes_all = np.array_equal(self.sizes, self.taken)
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        self.position = self.sizes.copy()  # all used up
+        self.positions: npt.NDArray[np.signedinteger] | None = None
+
+    def next(self) -> Tensor:
+        """Return the order of the next epoch.  (taken rows,)"""
+        if self.takes_all:
+            return self.groups.shuffle(self.plan, self.generator)
+        if self.positions is None:
+            self._begin(int(torch.randint(2**62, (), generator=self.generator)))
+        positions = self._next_positions()
+        return self.groups.rows[torch.from_numpy(positions).to(self.groups.rows.device)]
+
+    def _begin(self, seed: int) -> None:
+        small = len(self.groups.rows) < 2**31
+        self.positions = np.arange(len(self.groups.rows), dtype=np.int32 if small else np.int64)
+        self.seed, self.shuffler = seed, np.random.default_rng(seed)
+
+    def _next_positions(self) -> npt.NDArray[np.signedinteger]:
+        assert self.positions is not None
+        for group in np.flatnonzero(self.position + self.taken > self.sizes):
+            start = self.starts[group]
+            self.shuffler.shuffle(self.positions[start : start + self.sizes[group]])
+            self.position[group] = 0
+        begin = self.starts + self.position
+        self.position += self.taken
+        return self.positions[Update(np.arange(len(begin)), begin, begin + self.taken).positions]
+
+    def to_arrays(self) -> Arrays:
+        return {} if self.takes_all else {"orders.seed": np.array([self.seed])}
+
+    def restore(self, record: Record) -> None:
+        if not self.takes_all:
+            seed = int(record.take("orders.seed", np.zeros(1, dtype=np.int64))[0])
+            if seed < 0:
+                raise record.make_error("the seed of its orders is negative")
+            self._begin(seed)
+            for _ in range(record.epochs):
+                self._next_positions()
+
+
+def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:
+    """Return the rows of some groups, in the order of ``wanted``; rows of other groups are left out."""
+    device = group_of_row.device
+    if device.type == "cpu" and len(wanted) < np.iinfo(np.int16).max:
+        return _group_by_digits(group_of_row.numpy(), wanted)
+    index_of_group = torch.full((int(group_of_row.max()) + 1,), -1, device=device)
+    index_of_group[torch.tensor(wanted, device=device)] = torch.arange(len(wanted), device=device)
+    here = index_of_group[group_of_row]
+    rows = torch.nonzero(here >= 0)[:, 0]
+    order = torch.argsort(here[rows], stable=True)
+    return Groups(rows[order], torch.bincount(here[rows], minlength=len(wanted)))
+
+
+def _group_by_digits(group_of_row: Integers, wanted: list[int]) -> Groups:
+    """Group rows by a radix sort, which NumPy uses for 16-bit numbers, in a fraction of the time and memory."""
+    index_of_group = np.zeros(int(group_of_row.max()) + 1, dtype=np.int16)
+    index_of_group[wanted] = np.arange(1, len(wanted) + 1)
+    here = index_of_group[group_of_row]
+    sizes = np.bincount(here, minlength=len(wanted) + 1)
+    rows = np.argsort(here, kind="stable")[sizes[0] :]
+    return Groups(torch.from_numpy(rows), torch.from_numpy(sizes[1:]))
 
 
 _store: ContextVar[CheckpointStore | None] = ContextVar("crisptree_checkpoints", default=None)
+
+
+def get_store() -> CheckpointStore | None:
+    """Return the store of the fit, if it has one."""
+    return _store.get()
 
 
 @contextmanager
@@ -58,13 +268,6 @@ def use_store(store: CheckpointStore) -> Iterator[None]:
         store.write()
     finally:
         _store.reset(before)
-
-
-@contextmanager
-def keep_shared_checkpoints(group: ProcessGroup) -> Iterator[None]:
-    """Keep trainings of all processes in the store of rank 0."""
-    with use_store(SharedCheckpointStore(_store.get(), group)):
-        yield
 
 
 class Checkpointable(Protocol):
@@ -176,10 +379,6 @@ def array_of(tensor: Tensor) -> np.ndarray[Any, Any]:
     return np.array(tensor.detach().cpu().numpy(), order="C")
 
 
-Doubles = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
-
 class DivergenceError(ValueError):
     """A loss became infinite or not a number."""
 
@@ -221,7 +420,7 @@ class TrainState(Protocol):
 
     @property
     def penalty_shares(self) -> Tensor:
-        """The part of the rows, by weight, that each split's own problem has.  (n_splits,), float64"""
+        """The part of the rows, by weight, that each split trains on.  (n_splits,), float64"""
 
     def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         """Scores of the rows.  (b, n_features), (b,) → (b', structure.n_splits); b' is b times the candidates"""

@@ -25,11 +25,12 @@ from crisptree.learning.engines.base import (
     PartStep,
     StepwiseEngine,
     TrainState,
+    Update,
     all_finite,
     penalty_shares,
 )
 from crisptree.learning.options import LBFGS, EpochSettings, Plan
-from crisptree.learning.samples import Samples, Update
+from crisptree.learning.samples import Samples
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure

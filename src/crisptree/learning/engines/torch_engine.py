@@ -24,10 +24,11 @@ from crisptree.learning.engines.base import (
     PartStep,
     StepwiseEngine,
     TrainState,
+    Update,
     penalty_shares,
 )
 from crisptree.learning.options import EpochSettings, Plan
-from crisptree.learning.samples import Samples, Update
+from crisptree.learning.samples import Samples
 from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.threads import Mapping, workers
 

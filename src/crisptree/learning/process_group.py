@@ -1,55 +1,249 @@
-"""Rows of a process group: shards, moving rows to them, sums over all of them, and training steps.
+"""One tree by a process group: communication, shards of the rows, sums over all of them, and training steps.
 
-Gradients come from the engines of a single process, which keep those of every shard apart (``PartSums``); their sum
-over all shards is deterministic.
+The tree has the same bits for any number of processes. Rows belong to a fixed number of shards, contiguous parts of all
+rows, and a process has whole shards. What a shard adds is computed from its rows alone, in one order; sums over shards
+are taken in integer units (``ProcessGroup.total``), which no order changes. Random numbers are drawn from one seed, and
+for the rows of a shard from that seed and the shard's number. Gradients come from the engines of a single process,
+which keep those of every shard apart (``PartSums``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from crisptree.data.raw_rows import MIN_SPREAD, SCALES, Scaling
 from crisptree.data.rows import ArrayRows, UnscaledRows
-from crisptree.inference import CrispTree
-from crisptree.inference.finalization import SomeTree, SufficientStatistics, record_ranges, sum_statistics
-from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.exceptions import ProcessGroupError
 from crisptree.learning.engines.base import (
     DivergenceError,
     Doubles,
     EpochResult,
+    Groups,
     Integers,
     Parts,
     PartStep,
     TrainState,
+    Update,
     all_finite,
+    get_store,
+    use_store,
 )
+from crisptree.learning.growth import SummedLevel
 from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
 from crisptree.learning.loop import PART_SUMS
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import (
-    Groups,
     Result,
     RowSet,
     Samples,
     StoppableCallback,
-    TrainingTask,
-    Update,
-    scale_samples,
+    SummedRows,
+    SummedTask,
+    group_leaves,
 )
-from crisptree.learning.sources.base import Side, SummedRows, group_leaves, side_sums, split_sides
-from crisptree.learning.stumps import SummedLevel
-from crisptree.splits import AbstractSplits
-from crisptree.threads import row_blocks
-from crisptree.tree import Tree
+from crisptree.persistence.checkpoints import Arrays, CheckpointStore, Record
+from crisptree.threads import n_threads, row_blocks
+
+SUM_BITS = 50
+"""Bits of the largest part of a sum; the sum of up to 4096 parts fits into 63."""
+
+
+class ProcessGroup:
+    """One process's handle of a process group of torch; None is the default group."""
+
+    def __init__(self, group: Any = None) -> None:
+        self.group = group
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.communicates = self.size > 1
+        has_cpu = "cpu:" in str(dist.get_backend_config(group))
+        self.device = torch.device("cpu") if has_cpu else torch.device("cuda", torch.cuda.current_device())
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def share_threads(self, n_jobs: int | None) -> int:
+        """Return the number of threads of this process, one of several on its machine."""
+        return n_threads(n_jobs, int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+    def reduce(self, values: Tensor, how: Any = dist.ReduceOp.SUM) -> None:
+        """All-reduce values in place, by default to their sum."""
+        if not self.communicates:
+            return
+        with _report_failures():
+            there = values if values.is_cuda else values.to(self.device)
+            dist.all_reduce(there, how, group=self.group)
+            if there is not values:
+                values.copy_(there)
+
+    def reduce_rows(self, values: Tensor, index: Tensor | None) -> None:
+        """All-reduce some rows of a matrix, or all, in place."""
+        if not self.communicates:
+            return
+        if index is None:
+            self.reduce(values)
+            return
+        some = values[index]
+        self.reduce(some)
+        values[index] = some
+
+    def total(self, parts: Sequence[Any], shape: tuple[int, ...] = ()) -> Doubles:
+        """Return the sum of arrays over the shards of all processes; ``parts`` are those of this process.
+
+        Element by element the unit is 2⁻⁵⁰ of the largest absolute value in any shard. In units the parts are
+        integers, whose sum is the same in any order. Where a part is not finite the sum is NaN.
+        """
+        own = np.zeros((len(parts), *shape))
+        for place, part in enumerate(parts):
+            own[place] = part.detach().cpu().numpy() if isinstance(part, Tensor) else part
+        sizes = np.where(np.isfinite(own), np.abs(own), np.inf)
+        largest = sizes.max(axis=0, initial=0.0)
+        self.reduce(torch.from_numpy(largest.reshape(-1)), dist.ReduceOp.MAX)
+        is_good = np.isfinite(largest)
+        _, exponent = np.frexp(np.where(is_good, largest, 0.0))
+        unit = np.ldexp(1.0, np.maximum(exponent - SUM_BITS, -1000))
+        whole = np.asarray(np.rint(np.where(is_good, own, 0.0) / unit).astype(np.int64).sum(axis=0))
+        self.reduce(torch.from_numpy(whole.reshape(-1)))
+        return np.where(is_good, whole * unit, np.nan)
+
+    def maximum(self, values: Doubles) -> Doubles:
+        """Return the element-wise maximum over all processes."""
+        found = np.array(values, dtype=np.float64)
+        self.reduce(torch.from_numpy(found.reshape(-1)), dist.ReduceOp.MAX)
+        return found
+
+    def gather(self, mine: Any) -> list[Any]:
+        """Return the objects of all processes, by rank."""
+        if not self.communicates:
+            return [mine]
+        found: list[Any] = [None] * self.size
+        with _report_failures(), self._on_device():
+            dist.all_gather_object(found, mine, group=self.group)
+        return found
+
+    def gather_first(self, mine: Any) -> list[Any] | None:
+        """Return the objects of all processes on rank 0, None on others."""
+        if not self.communicates:
+            return [mine]
+        found: list[Any] | None = [None] * self.size if self.is_first else None
+        with _report_failures(), self._on_device():
+            dist.gather_object(mine, found, dst=0, group=self.group)
+        return found
+
+    def run_on_all(self, function: Callable[[], Result]) -> Result:
+        """Call a function on every rank; if it fails on any, raise the error of the lowest such rank on all."""
+        result, error = _try(function)
+        for rank, other in enumerate(self.gather(error)):
+            if other is not None:
+                _raise(other, rank)
+        return result  # type: ignore[return-value]
+
+    def from_first(self, function: Callable[[], Result]) -> Result:
+        """Call a function on rank 0; return its result, or raise its error, on all ranks."""
+        found: list[Any] = [_try(function) if self.is_first else None]
+        if self.communicates:
+            with _report_failures(), self._on_device():
+                dist.broadcast_object_list(found, src=0, group=self.group)
+        result, error = found[0]
+        if error is not None:
+            _raise(error, 0)
+        return result
+
+    def exchange(self, values: npt.NDArray[Any], send: Sequence[int], receive: Sequence[int]) -> npt.NDArray[Any]:
+        """Exchange rows: the first ``send[0]`` go to rank 0, and so on; ``receive`` are the numbers that come."""
+        width = int(np.prod(values.shape[1:], dtype=np.int64)) * values.itemsize
+        flat = torch.from_numpy(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+        got = torch.empty(sum(receive) * width, dtype=torch.uint8, device=self.device)
+        sizes = [n * width for n in receive], [n * width for n in send]
+        with _report_failures():
+            dist.all_to_all_single(got, flat.to(self.device), *sizes, group=self.group)
+        return got.cpu().numpy().view(values.dtype).reshape(-1, *values.shape[1:])
+
+    @contextmanager
+    def _on_device(self) -> Iterator[None]:
+        """Make the group's device the current one, through which torch sends objects."""
+        if self.device.type == "cuda":
+            with torch.cuda.device(self.device):
+                yield
+        else:
+            yield
+
+
+@contextmanager
+def _report_failures() -> Iterator[None]:
+    """Raise a ``ProcessGroupError`` for errors of communication."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise ProcessGroupError(
+            "all processes of the group must answer; one has died or did not within the group's timeout, and this fit "
+            f"ends with it. Start all of them again; with `checkpoint` and `resume=True` they resume. ({error})"
+        ) from error
+
+
+def _try(function: Callable[[], Result]) -> tuple[Result | None, Exception | None]:
+    try:
+        return function(), None
+    except ProcessGroupError:
+        raise
+    except Exception as error:
+        return None, _make_picklable(error)
+
+
+def _make_picklable(error: Exception) -> Exception:
+    """Return the error, or a copy that can be pickled."""
+    try:
+        again = pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error.with_traceback(None) if isinstance(again, type(error)) else RuntimeError(str(error))
+
+
+def _raise(error: Exception, rank: int) -> NoReturn:
+    error.add_note(f"(process {rank} of the group)")
+    raise error
+
+
+class SharedCheckpointStore(CheckpointStore):
+    """The store of rank 0, from which all processes get the same records."""
+
+    def __init__(self, store: CheckpointStore | None, group: ProcessGroup) -> None:
+        self.store, self.group = store, group
+
+    def next_record(self, name: str, epochs: int) -> Record:
+        return self.group.from_first(lambda: self._own.next_record(name, epochs))
+
+    def keep(self, record: Record, epochs: int, *, is_over: bool, arrays: Callable[[], Arrays]) -> None:
+        self.group.from_first(lambda: self._own.keep(record, epochs, is_over=is_over, arrays=arrays))
+
+    def write(self, current: Record | None = None) -> None:
+        """Do nothing: rank 0 writes when its own store is closed."""
+
+    @property
+    def _own(self) -> CheckpointStore:
+        assert self.store is not None
+        return self.store
+
+
+@contextmanager
+def keep_shared_checkpoints(group: ProcessGroup) -> Iterator[None]:
+    """Keep trainings of all processes in the store of rank 0."""
+    with use_store(SharedCheckpointStore(get_store(), group)):
+        yield
+
 
 GRADIENT_BITS = 40
 """Bits of a gradient of γ · the largest value of a feature · the largest weight of a row."""
@@ -179,7 +373,7 @@ def _moments(part: RowSet, middle: npt.NDArray[np.float64], half: npt.NDArray[np
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ShardedTask(TrainingTask):
+class ShardedTask(SummedTask):
     """A training by all processes of a group. ``training`` has no rows; they are in the shards of all processes.
 
     ``total_rows`` and ``row_weight`` are the number of rows in all processes and their mean weight. ``sample`` are some
@@ -192,8 +386,6 @@ class ShardedTask(TrainingTask):
     total_rows: int
     row_weight: float
     sample: RowSet | None
-
-    is_small_table: ClassVar[bool] = False
 
     @property
     def n_rows(self) -> int:
@@ -210,44 +402,24 @@ class ShardedTask(TrainingTask):
     def compute_once(self, function: Callable[[], Result]) -> Result:
         return self.group.from_first(function)
 
-    def listener(self, on_epoch: EpochCallback | None) -> GroupCallback:
+    def make_callback(self, on_epoch: EpochCallback | None) -> GroupCallback:
         return GroupCallback(self.group, on_epoch)
 
     def on(self, device: torch.device, n_jobs: int | None, shifts: Any = None, **options: Any) -> tuple[Any, Any]:
-        sample = None if self.sample is None else self.samples(self.sample, device, n_jobs)
+        sample = None if self.sample is None else self.scale(self.sample, device, n_jobs, self.mean_weight)
 
         def rows(shards: Shards, sample: Samples | None) -> ShardedRows:
-            own = self.samples(shards.rows, device, n_jobs)
+            own = self.scale(shards.rows, device, n_jobs, self.mean_weight)
             return ShardedRows(self.group, own, shards.cuts, shards.first, shards.n_shards, sample)
 
         return rows(self.shards, sample), None if self.validation_shards is None else rows(self.validation_shards, None)
 
-    def samples(self, part: RowSet, device: torch.device, n_jobs: int | None) -> Samples:
-        """Return some rows on the training device."""
-        return scale_samples(part, self, self.mean_weight, device, n_jobs)
+    def total(self, function: Callable[[RowSet], Doubles], shape: tuple[int, ...]) -> Doubles:
+        return self.group.total([function(part) for part in self.shards.parts if len(part.y)], shape)
 
-    def sum_statistics(self, tree: CrispTree, n_jobs: int | None) -> SufficientStatistics:
-        structure, target = tree.structure, self.target
-        parts = [part for part in self.shards.parts if len(part.y)]
-        found = [sum_statistics(tree, part.X, part.y, part.weight, n_jobs, target) for part in parts]
-        leaves = self.group.total([one.leaves for one in found], (structure.n_leaves, target.n_statistics))
-        return SufficientStatistics(leaves, self.group.total([one.moments for one in found], (structure.n_splits, 3)))
-
-    def with_ranges(self, tree: SomeTree) -> SomeTree:
-        """Return the tree with the smallest and largest values of all rows, and whether they are whole numbers."""
-        n = len(tree.statistics.scaling.center)
-        # The maximum over all processes of minus the smallest, the largest, and whether some value is not whole.
-        mine = np.concatenate([np.full(2 * n, -np.inf), np.zeros(n)])
-        for part in self.shards.parts:
-            if len(part.y):
-                seen = record_ranges(tree, part.X).statistics
-                assert seen.lowest is not None
-                assert seen.highest is not None
-                assert seen.whole is not None
-                mine = np.maximum(mine, np.concatenate([-seen.lowest, seen.highest, 1.0 - seen.whole]))
-        low, high, broken = self.group.maximum(mine).reshape(3, n)
-        ranges = {"lowest": 0.0 - low, "highest": high + 0.0, "whole": (broken == 0).astype(np.uint8)}
-        return replace(tree, statistics=replace(tree.statistics, **ranges))
+    def maximum(self, function: Callable[[RowSet], Doubles], shape: tuple[int, ...]) -> Doubles:
+        parts = [function(part) for part in self.shards.parts if len(part.y)]
+        return self.group.maximum(np.max([np.full(shape, -np.inf), *parts], axis=0))
 
 
 class GroupCallback(StoppableCallback):
@@ -290,31 +462,15 @@ class ShardedRows(SummedRows):
     def __len__(self) -> int:
         return self.n_rows
 
-    def hard_counts(self, tree: Tree) -> Tensor:
-        parts = [samples.hard_counts(tree).double() for samples in self.samples]
-        shape = tree.structure.n_leaves, self.target.n_statistics
-        return torch.from_numpy(self.group.total(parts, shape))
-
-    @torch.no_grad()
-    def sides(self, tree: Tree, leaves: list[int], splits: AbstractSplits | None) -> tuple[Side, Side]:
-        n = self.target.n_statistics
-        parts = [side_sums(samples, group_leaves(tree, samples, leaves), splits) for samples in self.samples]
-        return split_sides(self.group.total(parts, (2, len(leaves), n + 1 + self.n_features)), n)
-
-    def score(self, tree: Tree, tables: Tensor) -> float:
-        found = []
-        for samples in self.samples:
-            weight = float(samples.weight.double().sum())
-            found.append((weight * samples.score(tree, tables) if weight else 0.0, weight))
-        right, everything = self.group.total(found, (2,))
-        return float(right / everything)
+    def total(self, function: Callable[[Samples], Any], shape: tuple[int, ...]) -> Doubles:
+        return self.group.total([function(samples) for samples in self.samples], shape)
 
     def make_engine(self, state: TrainState, plan: Plan, generator: torch.Generator, *, fresh: bool) -> ShardedEngine:
         if isinstance(state, SummedLevel):
             tree, leaves = state.open.tree, state.open.leaves
             own = [group_leaves(tree, samples, leaves) for samples in self.samples]
         else:
-            own = [Groups.everything(len(samples), samples.device) for samples in self.samples]
+            own = [Groups.single(len(samples), samples.device) for samples in self.samples]
         own = [replace(groups, rows=groups.rows + int(cut)) for groups, cut in zip(own, self.cuts, strict=False)]
         groups = ShardedGroups.of(own, state.n_stumps, self.n_shards, self.first, self.group)
         return ShardedEngine(state, groups, self.rows, self.parts, plan, self.group, generator, fresh=fresh)
