@@ -81,7 +81,7 @@ def test_a_full_disk_is_an_error_that_names_tmpdir(shop, tmp_path, monkeypatch):
 
     held = np.zeros(1, dtype=bool)
     kind = type("Block", (), {"__len__": lambda self: 1, "__getitem__": lambda self, key: self, "tofile": full})
-    with pytest.raises(crisptree.encoding.column_values.TableError, match="TMPDIR"):
+    with pytest.raises(crisptree.exceptions.TableError, match="TMPDIR"):
         training.DiskCache(tmp_path, always=True, can_stream=lambda: True).write([kind()], held, 1)
 
 

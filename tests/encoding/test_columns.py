@@ -11,9 +11,9 @@ import pytest
 
 from crisptree.encoding import containers
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.column_values import TableError
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import open_table
+from crisptree.exceptions import TableError
 from tests.encoding.writers import customers, text, write
 
 

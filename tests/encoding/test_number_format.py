@@ -3,9 +3,10 @@
 import pytest
 
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.column_values import DEFAULT_FORMAT, NumberFormat, TableError
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import open_table
+from crisptree.encoding.text_formats import DEFAULT_FORMAT, NumberFormat
+from crisptree.exceptions import TableError
 from tests.encoding.writers import text
 
 GERMAN = NumberFormat(decimal=",", thousands=".", units=("€", "%"))

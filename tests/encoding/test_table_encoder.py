@@ -16,9 +16,9 @@ from sklearn.utils.estimator_checks import check_estimator
 from crisptree import CrispTreeWarning, TableEncoder
 from crisptree.encoding import containers
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.column_values import TableError
 from crisptree.encoding.preprocessing import RowEncoder
 from crisptree.encoding.table_files import open_table
+from crisptree.exceptions import TableError
 from tests.encoding.writers import customers, write
 
 FEATURES = ["age", "age is missing", "income", *(f"color={c}" for c in ("blue green", "grün", "rot"))]
@@ -217,7 +217,7 @@ def test_it_is_cloned_pickled_and_gives_frames_on_demand():
     assert np.array_equal(again.transform(table), encoder.transform(table))
     frame = encoder.set_output(transform="pandas").transform(table)
     assert frame.columns.tolist() == [name for name in FEATURES if name != "income"]
-    assert encoder.encoded(table).dtype == np.float32
+    assert encoder.encode_rows(table).dtype == np.float32
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from crisptree.encoding.table_files import TableError, open_table
+from crisptree.encoding.table_files import open_table
+from crisptree.exceptions import TableError
 
 
 def write(path, **columns):

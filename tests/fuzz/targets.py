@@ -36,8 +36,7 @@ def errors() -> tuple[type[Exception], ...]:
     """What a reader may say of a file."""
     from crisptree.data.batches import StreamError
     from crisptree.datasets.catalog import DataFormatError
-    from crisptree.encoding.column_values import TableError
-    from crisptree.exceptions import CheckpointError
+    from crisptree.exceptions import CheckpointError, TableError
     from crisptree.persistence.model_file import ModelFileError
 
     return CheckpointError, DataFormatError, ModelFileError, StreamError, TableError
@@ -71,7 +70,7 @@ def _asked(model: Any) -> Any:
 
 def _read_foreign_table(path: Path) -> None:
     """A table of another encoding, with numbers written otherwise."""
-    from crisptree.encoding.column_values import NumberFormat
+    from crisptree.encoding.text_formats import NumberFormat
 
     written = NumberFormat(decimal=",", thousands=".", units=("€",))
     _read_table(path, delimiter=";", encoding="utf-16", number_format=written)

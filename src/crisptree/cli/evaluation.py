@@ -20,7 +20,7 @@ from crisptree.cli.tables import (
     read_labelled_rows,
 )
 from crisptree.cli.training import TrainingTable
-from crisptree.encoding.column_values import TableError
+from crisptree.exceptions import TableError
 from crisptree.inspection.model_view import is_trained_softly
 from crisptree.targets.base import class_numbers, hold_out, quantile_strata
 from crisptree.threads import row_blocks

@@ -17,8 +17,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 
 from crisptree.encoding.column_profile import MAX_CATEGORIES
-from crisptree.encoding.column_values import DEFAULT_FORMAT, THOUSANDS, NumberFormat, TableError
 from crisptree.encoding.table_files import TableFile, open_table, resolve_encoding
+from crisptree.encoding.text_formats import DEFAULT_FORMAT, THOUSANDS, NumberFormat
+from crisptree.exceptions import TableError
 from crisptree.parameters.estimators import CLASSIFICATION_SCORINGS, REGRESSION_SCORINGS, TreeParameters
 from crisptree.parameters.training import Parameter, Rule, TrainingOptions, is_whole, one_of, whole
 

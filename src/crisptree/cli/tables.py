@@ -19,10 +19,10 @@ import typer
 import crisptree
 from crisptree.cli.options import CsvFormat
 from crisptree.cli.output import Output, with_flags
-from crisptree.encoding.column_values import TableError, counted, listed
 from crisptree.encoding.preprocessing import Preprocessing, RowEncoder, find_unknown_columns
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import encode_class_labels, read_labels, read_numbers, read_texts
+from crisptree.exceptions import TableError, format_count, format_names
 from crisptree.files import CHUNK_BYTES, reading
 from crisptree.inspection.model_view import strip_encoder
 from crisptree.persistence.model_file import ModelFileError
@@ -186,7 +186,7 @@ def make_encoder(
     encoder = RowEncoder(preprocessing, source, without=[*drop, *without], missing=missing)
     ignored = [name for name in find_unknown_columns(preprocessing, source) if name not in {*drop, *without}]
     if ignored:
-        out.note(f"columns that the model does not use: {listed(ignored)}.")
+        out.note(f"columns that the model does not use: {format_names(ignored)}.")
     return encoder
 
 
@@ -237,11 +237,11 @@ def _read_rows(
     ids = None if id_column is None else read_texts(source, id_column)
     if classes is not None and (y < 0).any():
         others = labels[y < 0]
-        values = listed(dict.fromkeys(others), 5)
+        values = format_names(dict.fromkeys(others), 5)
         if len(others) == len(labels):
             raise TableError(
-                f"{data} must have rows of the model's classes, {listed(classes.tolist(), 5)}; in column {name!r} "
-                f"it has {values}. Name the target column with --target."
+                f"{data} must have rows of the model's classes, {format_names(classes.tolist(), 5)}; in column "
+                f"{name!r} it has {values}. Name the target column with --target."
             )
-        out.note(f"{counted(len(others), 'row')} of a class that the model does not know ({values}), {unknown}.")
+        out.note(f"{format_count(len(others), 'row')} of a class that the model does not know ({values}), {unknown}.")
     return LabelledRows(X, y, ids)

@@ -23,7 +23,6 @@ from crisptree.cli.output import TORCHRUN_VARIABLES, Output
 from crisptree.cli.tables import LabelledRows, read_target
 from crisptree.data.batches import Batches
 from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.column_values import TableError, counted, listed, suggest_name
 from crisptree.encoding.preprocessing import EncodedInput, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import (
@@ -34,6 +33,7 @@ from crisptree.encoding.target_column import (
     read_numbers,
     read_weights,
 )
+from crisptree.exceptions import TableError, format_count, format_names, suggest_name
 from crisptree.pipeline.monitoring import ProgressDisplay
 
 Rows = npt.NDArray[np.float32]
@@ -260,7 +260,7 @@ class TrainingTable:
             raise TableError(f"{path} must hold the target of its rows; it has none.")
         labels, y = read_target(other, other.column(target, "--target"), csv.missing, self.classes)
         if not len(y) or (not self.is_regression and y.min() < 0):
-            values = (len(y) and listed(dict.fromkeys(labels[y < 0]), 5)) or "no rows"
+            values = (len(y) and format_names(dict.fromkeys(labels[y < 0]), 5)) or "no rows"
             raise TableError(f"{path} must hold rows of the training classes; it has {values}. Leave such rows out.")
         encoder = RowEncoder(
             self.preprocessing, other, without=[target, *other.columns(source.column_options.drop, "--drop")]
@@ -393,7 +393,7 @@ class TrainingSource:
             raise TableError(f"{source.path} must have rows; it has none.")
         weight = None if self.weights is None else read_weights(source, self.weights, missing, rows=kept)
         if kept is not None and not kept.all():
-            out.note(f"{counted(int((~kept).sum()), 'row')} without a target, left out.")
+            out.note(f"{format_count(int((~kept).sum()), 'row')} without a target, left out.")
         if is_regression and self.task == "auto":
             out.note(f"the target {target!r} holds numbers, so this is a regression (--task regression).")
         return LabelledTable(self, y, weight, is_regression, np.ones(len(y), dtype=bool) if kept is None else kept)
@@ -411,7 +411,9 @@ def open_training_table(
     source = csv.open(path)
     name = columns.target or source.target or ("y" if source.matrix else None)
     if name is None:
-        raise typer.BadParameter(f"name the target column with --target; {source.path} has {listed(source.names)}.")
+        raise typer.BadParameter(
+            f"name the target column with --target; {source.path} has {format_names(source.names)}."
+        )
     target = source.column(name, "--target")
     named: dict[str, Any] = {flag: getattr(columns, flag) for flag in ("drop", "categorical", "numeric", "dates")}
     for flag, value in {**named, "id": id}.items():
@@ -468,7 +470,7 @@ def parse_class_weight(entries: list[str] | None, y: npt.NDArray[Any]) -> dict[A
         if label not in labels:
             hint = suggest_name(label, labels)
             raise typer.BadParameter(
-                f"--class-weight names the class {label!r}; the classes are {listed(labels)}.{hint}"
+                f"--class-weight names the class {label!r}; the classes are {format_names(labels)}.{hint}"
             )
         weights[labels[label]] = float(weight)
     return weights

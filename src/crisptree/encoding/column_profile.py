@@ -10,21 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.encoding.column_values import (
+from crisptree.encoding.containers import ColumnValues, TableLike, extract_values
+from crisptree.encoding.preprocessing import MISSING, Column, Preprocessing
+from crisptree.encoding.text_formats import (
     DATE,
     FORMAT_REMEDY,
     LOCALIZED_NUMBER,
     ZERO_PADDED,
-    ColumnValues,
     Doubles,
-    RefusedColumns,
-    TableError,
-    extract_values,
-    listed,
+    extract_date_parts,
 )
-from crisptree.encoding.containers import TableLike
-from crisptree.encoding.date_parts import extract_date_parts
-from crisptree.encoding.preprocessing import MISSING, Column, Preprocessing
+from crisptree.exceptions import RefusedColumns, TableError, format_names
 from crisptree.files import reading
 
 MAX_CATEGORIES = 100
@@ -295,7 +291,7 @@ class ColumnProfile:
         numbers = f"If these are numbers, say `numeric={[self.name]}`. " if padded else ""
         because = f" (digits that begin with a zero, such as {self.padded!r}, are names)" if padded else ""
         raise TableError(
-            f"{self.shown} is a category{because} with {what}, such as {listed(list(self.counts)[:3])}. {numbers}"
+            f"{self.shown} is a category{because} with {what}, such as {format_names(list(self.counts)[:3])}. {numbers}"
             f"Leave it out with {self.drop}{more}."
         )
 
@@ -432,9 +428,9 @@ class TableProfile:
             )
         for why, wording in LEFT_OUT.items():
             if names := [name for name, reason in left_out.items() if reason == why]:
-                notes.append(f"left out, {wording}: {listed(names)}.")
+                notes.append(f"left out, {wording}: {format_names(names)}.")
         if incomplete := list(dict.fromkeys(column.input_name for column in columns if column.missing)):
-            notes.append(f"missing values in {listed(incomplete)}: each gets an indicator feature.")
+            notes.append(f"missing values in {format_names(incomplete)}: each gets an indicator feature.")
         return replace(preprocessing, notes=tuple(notes)), notes
 
 

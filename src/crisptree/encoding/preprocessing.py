@@ -19,21 +19,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.encoding.column_values import (
+from crisptree.encoding.containers import ColumnValues, TableLike, extract_values
+from crisptree.encoding.text_formats import (
+    DATE_PARTS,
     DEFAULT_FORMAT,
     FORMAT_REMEDY,
     LOCALIZED_NUMBER,
-    ColumnValues,
     NumberFormat,
-    RefusedColumns,
-    TableError,
-    counted,
-    extract_values,
-    listed,
-    suggest_name,
+    extract_date_parts,
 )
-from crisptree.encoding.containers import TableLike
-from crisptree.encoding.date_parts import DATE_PARTS, extract_date_parts
+from crisptree.exceptions import RefusedColumns, TableError, format_count, format_names, suggest_name
 from crisptree.files import reading
 from crisptree.targets.base import check_utf8
 
@@ -430,8 +425,8 @@ class RowEncoder:
         """Iterate over notes for the user on the rows so far."""
         no_feature = "all its features are 0 there."
         for name, counts in self.unknown.items():
-            unknown = counted(sum(counts.values()), "value")
-            yield f"column {name!r}: {unknown} that training did not know ({listed(counts, 5)}); {no_feature}"
+            unknown = format_count(sum(counts.values()), "value")
+            yield f"column {name!r}: {unknown} that training did not know ({format_names(counts, 5)}); {no_feature}"
         if filled := [column for column in self.preprocessing.columns if self.filled[column.name]]:
             yield describe_filled(filled, sum(self.filled.values()))
 
@@ -535,13 +530,16 @@ def describe_filled(columns: Sequence[Column], n_values: int) -> str:
     >>> describe_filled([Column("age", "number", mean=40.0), Column("plan", "category")], 3)
     "columns 'age', 'plan': 3 missing values, none in training; means stand in, and all features of a category are 0."
     """
-    count, has_categories = counted(n_values, "missing value"), any(column.kind == "category" for column in columns)
+    count, has_categories = (
+        format_count(n_values, "missing value"),
+        any(column.kind == "category" for column in columns),
+    )
     if len(columns) == 1:
         mean = f"the mean {columns[0].mean:.6g} stands in."
         instead = "all its features are 0 there." if has_categories else mean
         return f"column {columns[0].name!r}: {count}, none in training; {instead}"
     instead = "means stand in" + (", and all features of a category are 0" if has_categories else "")
-    return f"columns {listed(column.name for column in columns)}: {count}, none in training; {instead}."
+    return f"columns {format_names(column.name for column in columns)}: {count}, none in training; {instead}."
 
 
 def find_unknown_columns(preprocessing: Preprocessing, source: TableLike) -> list[str]:
@@ -562,7 +560,7 @@ def _match_columns(preprocessing: Preprocessing, source: TableLike, without: Col
         lacking = [name for name in trained if name not in names]
         if lacking:
             raise TableError(
-                f"{source.path} must have all columns that the model was trained on; it has no {listed(lacking)}."
+                f"{source.path} must have all columns that the model was trained on; it has no {format_names(lacking)}."
                 f"{suggest_name(lacking[0], find_unknown_columns(preprocessing, source))}"
             )
         return trained

@@ -14,10 +14,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.encoding.column_profile import HANDLE_MISSING, MAX_CATEGORIES, ColumnOptions, TableProfile
-from crisptree.encoding.column_values import TableError, listed, suggest_name
 from crisptree.encoding.containers import Table, as_table, compute_batch_rows, get_column_labels
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder, Rows
-from crisptree.exceptions import CrispTreeWarning
+from crisptree.exceptions import CrispTreeWarning, TableError, format_names, suggest_name
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -164,8 +163,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._check_width(table)
         if table.names != self._profile.source.names:
             raise TableError(
-                f"X must have the columns of the batches before, {listed(self._profile.source.names)}; it has "
-                f"{listed(table.names)}."
+                f"X must have the columns of the batches before, {format_names(self._profile.source.names)}; it has "
+                f"{format_names(table.names)}."
             )
         for batch in table.batches(table.names):
             start = table.n_read
@@ -182,7 +181,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     f"`{parameter}` must be a list of columns; got the text {columns!r}. Say [{columns!r}]."
                 )
             all_labels: Sequence[Any] = range(len(table.names)) if labels is None else labels
-            shown = f"from 0 to {len(all_labels) - 1}" if labels is None else listed(map(str, labels))
+            shown = f"from 0 to {len(all_labels) - 1}" if labels is None else format_names(map(str, labels))
             for label in columns:
                 if not isinstance(label, str) and label not in all_labels:
                     raise TableError(f"`{parameter}` must name columns of X, {shown}; got {label!r}.")
@@ -190,7 +189,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             for name in result:
                 if name not in table.names:
                     raise TableError(
-                        f"`{parameter}` must name columns of X; there is no {name!r} among {listed(table.names)}."
+                        f"`{parameter}` must name columns of X; there is no {name!r} among {format_names(table.names)}."
                         f"{suggest_name(name, table.names)}"
                     )
             return result
@@ -264,9 +263,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         >>> encoder.transform({"plan": ["plus"], "months": [7]}).tolist()
         [[0.0, 1.0, 7.0]]
         """
-        return self.encoded(X)
+        return self.encode_rows(X)
 
-    def encoded(self, X: Any, *, fill: bool | None = None) -> Rows:
+    def encode_rows(self, X: Any, *, fill: bool | None = None) -> Rows:
         """Encode whatever ``set_output`` says; ``fill`` takes the place of ``handle_missing`` where it is given."""
         preprocessing = self.preprocessing_
         table = self._match(_check_not_empty(as_table(X), self), preprocessing)

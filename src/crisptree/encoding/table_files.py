@@ -21,15 +21,9 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.encoding.column_values import (
-    DEFAULT_FORMAT,
-    NumberFormat,
-    TableError,
-    check_unique_names,
-    listed,
-    suggest_name,
-)
-from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, compute_batch_rows
+from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, check_unique_names, compute_batch_rows
+from crisptree.encoding.text_formats import DEFAULT_FORMAT, NumberFormat
+from crisptree.exceptions import TableError, format_names, suggest_name
 from crisptree.files import DECOMPRESSORS, decompress, read_libsvm, read_npz, reading
 from crisptree.limits import MAX_COLUMNS
 
@@ -182,7 +176,9 @@ class TableFile(ABC):
     def column(self, name: str, option: str) -> str:
         """Return a column's name, if there is such a column."""
         if name not in self.names:
-            has = listed(self.names) if not self.matrix else listed(self.names[self.matrix :]) or "no labels"
+            has = (
+                format_names(self.names) if not self.matrix else format_names(self.names[self.matrix :]) or "no labels"
+            )
             raise TableError(
                 f"{self.path} has no column {name!r} ({option}); it has {has}.{suggest_name(name, self.names)}"
             )
@@ -381,7 +377,7 @@ class ParquetFiles(TableFile):
         for fragment in self.dataset.get_fragments():
             others = set(fragment.physical_schema.names).symmetric_difference(names)
             if others - set(pyarrow.dataset.get_partition_keys(fragment.partition_expression)):
-                raise TableError(f"{fragment.path} must have the columns of the other files, {listed(names)}.")
+                raise TableError(f"{fragment.path} must have the columns of the other files, {format_names(names)}.")
         super().__init__(path, names)
 
     @property
@@ -457,7 +453,7 @@ def _find_matrix(arrays: dict[str, npt.NDArray[Any]], path: Path) -> npt.NDArray
     if "X" in wide or len(wide) == 1:
         return arrays["X" if "X" in wide else wide[0]]
     raise TableError(
-        f"{path} must hold an array X of numbers, a row per sample; it holds {listed(arrays) or 'nothing'}. "
+        f"{path} must hold an array X of numbers, a row per sample; it holds {format_names(arrays) or 'nothing'}. "
         "Write it with numpy.savez(path, X=X, y=y)."
     )
 

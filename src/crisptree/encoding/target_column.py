@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.encoding.column_values import INTEGER, ColumnValues, Mask, TableError, extract_values, listed
+from crisptree.encoding.containers import ColumnValues, Mask, extract_values
 from crisptree.encoding.preprocessing import MISSING
 from crisptree.encoding.table_files import TableFile
+from crisptree.encoding.text_formats import INTEGER
+from crisptree.exceptions import TableError, format_names
 from crisptree.files import reading
 from crisptree.targets.base import class_numbers
 
@@ -135,7 +137,7 @@ def parse_class_labels(labels: Labels, path: Any, name: str) -> npt.NDArray[Any]
     if not boolean and not whole and values.to_numbers() is not None and not values.match(r"^-?0\d").any():
         raise TableError(
             f"{path}: the target {name!r} must name classes; it holds numbers with a fraction, such as "
-            f"{listed(kinds, 3)}. Make classes of them first, for example low and high, or say --task regression."
+            f"{format_names(kinds, 3)}. Make classes of them first, for example low and high, or say --task regression."
         )
     if not boolean and _has_many_values(kinds, labels):
         raise TableError(

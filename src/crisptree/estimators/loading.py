@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.data.validation import InputSchema, check_image_shape
-from crisptree.encoding.column_values import TableError
 from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.encoding.table_encoder import TableEncoder
+from crisptree.exceptions import TableError
 from crisptree.files import reading
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.parameters.estimators import check_argument
