@@ -52,7 +52,7 @@ SAME_NAMES: dict[str, int] = {}
 MAX_MODULES_ENTERED = {
     "fit of an array": 29,
     "fit of a regression tree": 30,
-    "fit of a DataFrame": 32,
+    "fit of a DataFrame": 31,
     "fit of a forest": 30,
     "fit of batches": 36,
     "fit in a process group": 36,

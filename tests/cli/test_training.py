@@ -15,7 +15,7 @@ from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import Output
 from crisptree.cli.training import Rank, _select_gpu, open_training_table
 from crisptree.data.batches import Batches
-from crisptree.encoding.preprocessing import RowEncoder
+from crisptree.encoding.table_encoder import RowEncoder
 from crisptree.encoding.table_files import open_table
 from crisptree.persistence.checkpoints import CheckpointStore
 from tests.cli.running import QUICK, done, run

@@ -2,8 +2,8 @@
 
 import pytest
 
-from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder
+from crisptree.encoding.preprocessing import Column, ColumnOptions, Preprocessing, profile_table
+from crisptree.encoding.table_encoder import RowEncoder
 from crisptree.encoding.table_files import open_table
 from crisptree.encoding.text_formats import DEFAULT_FORMAT, NumberFormat
 from crisptree.exceptions import TableError
@@ -17,7 +17,7 @@ def table(path, *values):
 
 
 def surveyed(path, written=DEFAULT_FORMAT, **choices):
-    return profile_table(open_table(path, delimiter=";", number_format=written), ["a"], ColumnOptions(**choices))[0]
+    return profile_table(open_table(path, delimiter=";", number_format=written), ["a"], ColumnOptions(**choices))
 
 
 @pytest.mark.parametrize(

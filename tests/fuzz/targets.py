@@ -78,17 +78,15 @@ def _read_foreign_table(path: Path) -> None:
 
 def _read_table(path: Path, **how: Any) -> None:
     """As ``crisptree fit`` reads a table."""
-    from crisptree.encoding.column_profile import ColumnOptions, profile_table
-    from crisptree.encoding.preprocessing import RowEncoder
+    from crisptree.encoding.preprocessing import ColumnOptions, profile_table
+    from crisptree.encoding.table_encoder import RowEncoder
     from crisptree.encoding.table_files import open_table
     from crisptree.encoding.target_column import parse_class_labels, read_labels
 
     source = open_table(path, **how)
     target = source.target or source.names[-1]
     labels = read_labels(source, target)
-    preprocessing, _ = profile_table(
-        source, source.features([target]), ColumnOptions(keep_constant=True), target=target
-    )
+    preprocessing = profile_table(source, source.features([target]), ColumnOptions(keep_constant=True), target=target)
     X = RowEncoder(preprocessing, source, without=[target]).encode_all()
     if not np.isfinite(X).all():
         raise BadAnswerError("rows that are not finite")

@@ -24,7 +24,7 @@ from crisptree.cli.tables import (
     load_table_model,
     read_labelled_rows,
 )
-from crisptree.encoding.preprocessing import VERSION, Preprocessing
+from crisptree.encoding.preprocessing import SECTION_VERSION, Preprocessing
 from crisptree.exceptions import TableError, format_count, format_names
 from crisptree.files import atomic_write
 from crisptree.inference import CrispTree, FlatTree
@@ -148,7 +148,7 @@ def _describe_preprocessing(preprocessing: Preprocessing) -> dict[str, Any]:
         values = {"categories": list(column.categories)} if column.kind == "category" else {"mean": column.mean}
         columns.append({"name": column.name, "kind": column.kind, "missing_in_training": column.missing, **values})
     return {
-        "version": VERSION,
+        "version": SECTION_VERSION,
         "target": preprocessing.target,
         "by_name": preprocessing.named,
         "missing": list(preprocessing.missing),
@@ -206,7 +206,7 @@ def _show_model(out: Output, document: dict[str, Any], preprocessing: Preprocess
 def _show_preprocessing(out: Output, preprocessing: Preprocessing) -> None:
     by = "name" if preprocessing.named else "position"
     out.show(f"preprocessing: columns matched by {by}, target {preprocessing.target!r}")
-    if not preprocessing.number_format.is_default:
+    if preprocessing.number_format != Preprocessing.number_format:  # the default
         out.show(f"numbers in text are written with {with_flags(preprocessing.number_format.describe())}")
     rows = []
     for column in preprocessing.columns[:MAX_COLUMNS_SHOWN]:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 
-from crisptree.encoding.column_profile import MAX_CATEGORIES
+from crisptree.encoding.preprocessing import MAX_CATEGORIES
 from crisptree.encoding.table_files import TableFile, open_table, resolve_encoding
 from crisptree.encoding.text_formats import DEFAULT_FORMAT, THOUSANDS, NumberFormat
 from crisptree.exceptions import TableError

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,16 @@ import typer
 import crisptree
 from crisptree.cli.options import CsvFormat
 from crisptree.cli.output import Output, with_flags
-from crisptree.encoding.preprocessing import Preprocessing, RowEncoder, find_unknown_columns
+from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import encode_class_labels, read_labels, read_numbers, read_texts
 from crisptree.exceptions import TableError, format_count, format_names
 from crisptree.files import CHUNK_BYTES, reading
 from crisptree.inspection.model_view import strip_encoder
 from crisptree.persistence.model_file import ModelFileError
+
+if TYPE_CHECKING:
+    from crisptree.encoding.table_encoder import RowEncoder
 
 SomePath = TypeVar("SomePath", bound=Path | Sequence[Path])
 
@@ -177,6 +180,8 @@ def make_encoder(
     without: Sequence[str] = (),
 ) -> RowEncoder:
     """Make the encoder of a table by the model's preprocessing; ``without`` are columns that are not features."""
+    from crisptree.encoding.table_encoder import RowEncoder, find_unknown_columns
+
     preprocessing: Preprocessing = model.preprocessing_
     needed = {column.input_name for column in preprocessing.columns} if preprocessing.named else set()
     drop = source.columns(drop, "--drop")

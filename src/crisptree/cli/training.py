@@ -21,9 +21,8 @@ import crisptree
 from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import TORCHRUN_VARIABLES, Output
 from crisptree.cli.tables import LabelledRows, read_target
-from crisptree.data.batches import Batches
-from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.preprocessing import EncodedInput, Preprocessing, RowEncoder
+from crisptree.data.batches import Batches, EncodedInput
+from crisptree.encoding.preprocessing import ColumnOptions, Preprocessing, profile_table
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import (
     find_labelled_rows,
@@ -253,6 +252,8 @@ class TrainingTable:
 
     def read_validation(self, path: Path, source: TrainingSource, out: Output) -> LabelledRows:
         """Read another table with the preprocessing of this one."""
+        from crisptree.encoding.table_encoder import RowEncoder
+
         columns, csv = self.preprocessing.columns, source.csv
         other = csv.open(path, len(columns))
         target = other.target if other.matrix and source.requested_target is None else self.preprocessing.target
@@ -316,7 +317,7 @@ class LabelledTable:
             progress.update(f"reading {source.path.name}", source.fraction_read())
 
         training = ~held_out
-        preprocessing, notes = profile_table(
+        preprocessing = profile_table(
             source,
             source.features(without),
             self.source.column_options,
@@ -325,7 +326,9 @@ class LabelledTable:
             weights=None if self.weight is None else self._of_all_rows(self.weight),
             on_batch=show_reading,
         )
-        out.note_all(notes)
+        out.note_all(preprocessing.notes)
+        from crisptree.encoding.table_encoder import RowEncoder  # which imports scikit-learn: what is refused is by now
+
         encoder, width = (
             RowEncoder(preprocessing, source, without=without, fill=True, is_training=True),
             preprocessing.n_features,

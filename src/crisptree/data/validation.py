@@ -16,8 +16,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
+from crisptree.data.batches import EncodedInput
 from crisptree.data.raw_rows import MAX_FEATURES, MAX_FLOAT32, SparseRows
-from crisptree.encoding.column_profile import MIN_ROWS_FOR_ID
 from crisptree.encoding.containers import (
     ColumnValues,
     as_table,
@@ -32,8 +32,8 @@ from crisptree.encoding.containers import (
     refuse_batches,
     reorder_columns,
 )
-from crisptree.encoding.preprocessing import EncodedInput, Preprocessing, describe_filled
-from crisptree.encoding.table_encoder import TableEncoder
+from crisptree.encoding.preprocessing import MIN_ROWS_FOR_ID, Preprocessing
+from crisptree.encoding.table_encoder import TableEncoder, describe_filled
 from crisptree.exceptions import CrispTreeWarning, RefusedColumns, TableError, format_names, suggest_name
 from crisptree.targets.base import check_utf8, detach, rescale_weights
 

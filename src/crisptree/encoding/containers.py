@@ -335,7 +335,7 @@ def match_texts(texts: Sequence[str], pattern: str) -> Mask:
 
 def parse_texts(texts: Sequence[str], number_format: NumberFormat) -> Doubles:
     """Parse texts as numbers; NaN where one is no finite number, 'inf' and 'nan' included."""
-    plain = [number_format.normalize(text) for text in texts] if not number_format.is_default else texts
+    plain = [number_format.normalize(text) for text in texts] if number_format != DEFAULT_FORMAT else texts
     try:
         if not PLAIN_CHARACTERS.fullmatch("\n".join(plain)):
             raise ValueError
@@ -494,7 +494,7 @@ def extract_values(
         values = _from_series(column, dtype, name, missing)
     else:
         values = _from_array(np.asarray(column) if dtype is not None else np.array(column, dtype=object), name, missing)
-    return values if number_format.is_default else replace(values, number_format=number_format)
+    return values if number_format == DEFAULT_FORMAT else replace(values, number_format=number_format)
 
 
 def _from_arrow(array: Any, name: str, missing: Collection[str]) -> ColumnValues:

@@ -73,18 +73,13 @@ class NumberFormat:
 
     def normalize(self, text: str) -> str:
         """Rewrite a trimmed text in Python's notation; ``NOT_A_NUMBER`` where it is no number."""
-        if self.is_default:
+        if self == DEFAULT_FORMAT:
             return text
         if not re.search(self._pattern, text, re.ASCII):
             return NOT_A_NUMBER
         for unit in sorted(self.units, key=len, reverse=True):
             text = text.replace(unit.strip(), "")
         return re.sub(f"[{SPACES}{THOUSANDS.get(self.thousands or '', '')}]", "", text).replace(self.decimal, ".")
-
-    @property
-    def is_default(self) -> bool:
-        """Return True for the notation of Python: a decimal point, no thousands separator, no units."""
-        return self == DEFAULT_FORMAT
 
     def describe(self) -> str:
         """Describe the format as parameters.
