@@ -21,7 +21,8 @@ import crisptree
 from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import TORCHRUN_VARIABLES, Output
 from crisptree.cli.tables import LabelledRows, read_target
-from crisptree.data.batches import Batches, EncodedInput
+from crisptree.data.batches import Batches
+from crisptree.encoding.containers import EncodedInput
 from crisptree.encoding.preprocessing import ColumnOptions, Preprocessing, profile_table
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import (

@@ -13,7 +13,6 @@ pass and returns an iterator of (X, y) or (X, y, weight), or a dataset or loader
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -23,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.encoding.containers import is_of_torch
-from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.targets.base import detach
 
 __all__ = ["Batch", "Batches", "StreamError"]
@@ -48,14 +46,6 @@ class Batch(NamedTuple):
     X: npt.NDArray[np.float32]
     y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedInput:
-    """X of a fit, an array or batches, with the preprocessing that has encoded its rows."""
-
-    X: Any
-    preprocessing: Preprocessing
 
 
 class Batches:

@@ -16,7 +16,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
-from crisptree.data.batches import EncodedInput
 from crisptree.data.raw_rows import MAX_FEATURES, MAX_FLOAT32, SparseRows
 from crisptree.encoding.containers import (
     ColumnValues,
@@ -78,11 +77,6 @@ class RawInput:
         """Read X; ``image_shape`` is the parameter of that name."""
         X = materialize(X)
         return cls(X, find_image_shape(X, image_shape), is_sparse(X))
-
-
-def split_encoded(X: Any) -> tuple[Any, Preprocessing | None]:
-    """Return X of a fit, and the preprocessing that has encoded it, if any."""
-    return (X.X, X.preprocessing) if isinstance(X, EncodedInput) else (X, None)
 
 
 @dataclass(frozen=True, eq=False)

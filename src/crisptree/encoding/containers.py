@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ import numpy.typing as npt
 from crisptree.encoding.text_formats import BOOLEANS, DEFAULT_FORMAT, NUMBER, PLAIN_CHARACTERS, Doubles, NumberFormat
 from crisptree.exceptions import TableError, format_names
 from crisptree.targets.base import is_missing
+
+if TYPE_CHECKING:
+    from crisptree.encoding.preprocessing import Preprocessing
 
 VALUES_PER_BATCH = 2**22
 MAX_ROWS_PER_BATCH, MIN_ROWS_PER_BATCH = 2**16, 2**8
@@ -142,6 +145,19 @@ def materialize(X: Any, name: str = "X") -> Any:
             f"{name} must be an array, a list, a sparse matrix or a table; got {_describe_type(X)}, which is neither."
         )
     return X
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedInput:
+    """X of a fit, an array or batches, with the preprocessing that has encoded its rows."""
+
+    X: Any
+    preprocessing: Preprocessing
+
+
+def split_encoded(X: Any) -> tuple[Any, Preprocessing | None]:
+    """Return X of a fit, and the preprocessing that has encoded it, if any."""
+    return (X.X, X.preprocessing) if isinstance(X, EncodedInput) else (X, None)
 
 
 def are_batches(X: Any) -> bool:

@@ -364,7 +364,8 @@ class ParquetFiles(TableFile):
             columns = pyarrow.unify_schemas(own, promote_options="permissive")
         except pyarrow.ArrowTypeError as error:
             raise TableError(f"columns of {path} must have the same types in all files: {error}") from None
-        keys = pyarrow.schema([field for field in found.schema if field.name not in columns.names])
+        # Keys stay the text that the folders have, whichever of them there are: 01 is no number, see ``ColumnProfile``.
+        keys = pyarrow.schema([(name, pyarrow.string()) for name in found.schema.names if name not in columns.names])
         self.dataset = pyarrow.dataset.dataset(
             names,
             schema=pyarrow.schema([*columns, *keys]),

@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from crisptree.data.batches import as_batches
 from crisptree.data.raw_rows import SparseRows
-from crisptree.data.validation import InputSchema, check_rows, split_encoded
-from crisptree.encoding.containers import are_batches, materialize, reorder_columns
+from crisptree.data.validation import InputSchema, check_rows
+from crisptree.encoding.containers import are_batches, materialize, reorder_columns, split_encoded
 from crisptree.estimators.loading import GREEDY, TREE, ReadTrees, register, sections_of
 from crisptree.estimators.selected import PaperProtocol, SelectionResults
 from crisptree.inference import CrispTree, FlatTree, route_rows, visited_nodes

@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.data.validation import split_encoded
+from crisptree.encoding.containers import split_encoded
 from crisptree.estimators.base import Estimator, RowEstimator, is_plain, set_row_tags
 from crisptree.estimators.classifier import CrispTreeClassifier, ProbabilisticClassifier
 from crisptree.estimators.loading import ESTIMATOR, MEMBER, ReadTrees
