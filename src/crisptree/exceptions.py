@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 MAX_COLUMNS_SHOWN = 20
 
@@ -60,16 +60,24 @@ class TableError(ValueError):
 
 
 class RefusedColumns(TableError):
-    """Columns that cannot be used as they are: ``reasons`` has a sentence for each, which names a remedy."""
+    """Columns that cannot be used as they are: ``reasons`` has a sentence for each, which names a remedy.
 
-    def __init__(self, table: object, reasons: dict[str, str], *, can_be_dropped: bool = False) -> None:
+    ``remedies`` are parameters by which all of them are left out, or become numbers where they hold ``dates``.
+    """
+
+    def __init__(
+        self, table: object, reasons: dict[str, str], *, can_be_dropped: bool = False, dates: Collection[str] = ()
+    ) -> None:
         self.reasons, shown = reasons, [reason.removeprefix(f"{table}: ") for reason in reasons.values()]
+        remedies = {"drop": [name for name in reasons if name not in dates], "dates": list(dates)}
+        self.remedies = {parameter: names for parameter, names in remedies.items() if names}
         lines = [f"{table} has {len(shown)} columns that cannot be used as they are:"]
         lines += [f"  {reason}" for reason in shown[:MAX_COLUMNS_SHOWN]]
         if len(shown) > MAX_COLUMNS_SHOWN:
             lines.append(f"  and {len(shown) - MAX_COLUMNS_SHOWN} more.")
         if can_be_dropped:
-            lines.append(f"All of them are left out with `drop={list(reasons)}`.")
+            flags = " ".join(f"`{parameter}={names}`" for parameter, names in self.remedies.items())
+            lines.append(f"All of them are left out{', or become numbers,' if dates else ''} with {flags}.")
         super().__init__("\n".join(lines) if len(shown) > 1 else next(iter(reasons.values())))
 
 

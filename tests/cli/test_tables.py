@@ -130,8 +130,8 @@ def test_columns_are_dropped_with_commas_and_all_that_are_refused_are_named_at_o
     assert result.exit_code == 1
     first, *_, last = result.stderr.splitlines()
     assert first == f"error: {data} has 2 columns that cannot be used as they are:"
-    assert last == "All of them are left out with --drop id,since."
-    done("fit", data, "-t", "buys", "--drop", "id,since", "-o", tmp_path / "m.crisp", *QUICK)
+    assert last == "All of them are left out, or become numbers, with --drop id --dates since."
+    done("fit", data, "-t", "buys", "--drop", "id", "--dates", "since", "-o", tmp_path / "m.crisp", *QUICK)
 
 
 @pytest.mark.parametrize("target", ["word", "number"])

@@ -102,7 +102,7 @@ def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path):
     first, *others, last = str(error.value).splitlines()
     assert first == f"{path} has 4 columns that cannot be used as they are:"
     assert [line.split("'")[1] for line in others] == ["id", "since", "x", "large"]
-    assert last == "All of them are left out with `drop=['id', 'since', 'x', 'large']`."
+    assert last == ("All of them are left out, or become numbers, with `drop=['id', 'x', 'large']` `dates=['since']`.")
 
 
 def test_columns_are_named_one_by_one_or_with_commas(tmp_path):

@@ -343,10 +343,10 @@ def fit_encoder(
     try:
         encoder._learn(X, _read_weights(sample_weight, as_table(X).num_rows))
     except RefusedColumns as error:
-        names = list(error.reasons)
+        example = ", ".join(f"{parameter}={names}" for parameter, names in error.remedies.items())
         raise TableError(
             f"{error}\n`drop`, `dates`, `numeric`, `missing` and `max_categories` are parameters of a TableEncoder, "
-            f"for example {class_name}(categorical_features=TableEncoder(drop={names}))."
+            f"for example {class_name}(categorical_features=TableEncoder({example}))."
         ) from None
     encoder.warn_of_ids()
     return encoder

@@ -391,8 +391,8 @@ class ColumnProfile:
         return "constant" if constant and not self.n_missing and not keep else [column]
 
     def _column(self) -> Column:
-        missing, is_text = self.n_missing > 0, self.kinds == {"text"}
-        if "date" in self.kinds or (is_text and self.all_dates and not self.as_category):
+        missing = self.n_missing > 0
+        if self.holds_dates:
             raise TableError(
                 f"{self.shown} holds dates or times, which are neither numbers nor categories. Make numbers of them "
                 f"first (a year, a weekday, an hour, days since an event), by `dates={[self.name]}` for example, or "
@@ -400,12 +400,17 @@ class ColumnProfile:
             )
         if self.as_category or self.has_padded_numbers:
             return self._category()
-        if self.kinds == {"boolean"} or (is_text and self.all_boolean):
+        if self.kinds == {"boolean"} or (self.kinds == {"text"} and self.all_boolean):
             return Column(self.name, "boolean", self.total / self.weight, missing)
         if self.n_numbers == self.n_values:
             return Column(self.name, "number", self.total / self.weight, missing)
         self._refuse_mixed_numbers()
         return self._category()
+
+    @property
+    def holds_dates(self) -> bool:
+        """Return True for dates, times of day and time differences, by type or all written so."""
+        return "date" in self.kinds or (self.kinds == {"text"} and self.all_dates and not self.as_category)
 
     @property
     def has_padded_numbers(self) -> bool:
@@ -619,7 +624,9 @@ class TableProfile:
                 self.id_notes += (ids := [*profile.id_notes(found[0])])
                 notes += [*ids, *profile.notes(found[0])]
         if refused:
-            raise RefusedColumns(source.path, refused, can_be_dropped=not (source.matrix or source.kind == "table"))
+            in_file, profiles = not (source.matrix or source.kind == "table"), self.columns
+            dates = [name for name in refused if isinstance(one := profiles[name], ColumnProfile) and one.holds_dates]
+            raise RefusedColumns(source.path, refused, can_be_dropped=in_file, dates=dates)
         if not columns:
             reasons = [f"{name!r} {'has' if why == 'no values' else 'is'} {why}" for name, why in left_out.items()]
             reason = ", ".join(reasons) or "it has none"
