@@ -82,7 +82,7 @@ def test_a_full_disk_is_an_error_that_names_tmpdir(shop, tmp_path, monkeypatch):
     held = np.zeros(1, dtype=bool)
     kind = type("Block", (), {"__len__": lambda self: 1, "__getitem__": lambda self, key: self, "tofile": full})
     with pytest.raises(crisptree.exceptions.TableError, match="TMPDIR"):
-        training.DiskCache(tmp_path, always=True, can_stream=lambda: True).write([kind()], held, 1)
+        training.DiskCache(tmp_path, always=True, can_stream=lambda: True).write([kind()], [~held, held], 1)
 
 
 def test_what_cannot_train_in_batches_stays_in_memory_by_itself(shop, tmp_path, monkeypatch):

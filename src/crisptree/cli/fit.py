@@ -260,7 +260,7 @@ def fit(
         source = open_training_table(path, columns, csv, id=id_name, keep_constant="image_shape" in parameters)
         options.check_free([output], force)
         rows = source.read(progress, out)
-        is_image = bool(source.source.image_shape)
+        is_image = bool(source.table.image_shape)
         if is_image and stream:
             raise typer.BadParameter("--stream is for rows of a table; these rows are images. Leave it out.")
         run = FitRun(rows, None if is_image else cache, parameters, settings, rank, out, progress)

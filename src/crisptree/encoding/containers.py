@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import datetime
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,21 +34,31 @@ LOADERS = ("toPandas", "collect", "compute", "to_table", "to_arrow_table", "to_p
 """Methods by which lazy containers are read into memory."""
 
 
-class TableLike(Protocol):
-    """Interface of a table, in memory or in a file, for profiling and encoding; see ``table_files.TableFile``."""
+class TableLike(ABC):
+    """A table, in memory or in a file, for profiling and encoding.
 
-    matrix: int
-    n_read: int
-    number_format: NumberFormat
+    ``path`` and ``kind`` name it in errors. The first ``matrix`` columns are features without names of their own (.npz,
+    LIBSVM; else 0), ``number_format`` is how text writes numbers; ``n_read`` rows come before the latest batch.
+    """
 
-    @property
-    def path(self) -> Any: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    def batches(self, columns: Collection[str]) -> Iterator[Any]: ...
-    def features(self, without: Collection[str]) -> list[str]: ...
+    path: Any
+    kind: str
+    names: tuple[str, ...]
+    matrix = 0
+    n_read = 0
+    number_format = DEFAULT_FORMAT
+
+    @abstractmethod
+    def batches(self, columns: Collection[str]) -> Iterator[Any]:
+        """Iterate over the rows once. The size of the batches depends on the number of columns alone.
+
+        So a sum over batches is the same, bit for bit, for a table in one format or another.
+        """
+
+    def features(self, without: Collection[str]) -> list[str]:
+        """Return the columns that may be features: all but some, or those of the matrix."""
+        names, others = self.names[: self.matrix] if self.matrix else self.names, set(without)
+        return [name for name in names if name not in others]
 
 
 def _empty_column(number: int, rows: slice) -> Any:
@@ -55,13 +66,13 @@ def _empty_column(number: int, rows: slice) -> Any:
     return np.zeros(0)
 
 
-class Table:
+class Table(TableLike):
     """A table in memory, created by ``as_table``.
 
     ``names`` is None where columns have none and are found by position; ``column(index, slice)`` returns rows of one.
     """
 
-    kind, path, number_format = "table", "X", DEFAULT_FORMAT
+    kind, path = "table", "X"
 
     def __init__(
         self,
@@ -70,7 +81,7 @@ class Table:
         n_rows: int = 0,
         column: Callable[[int, slice], Any] = _empty_column,
     ) -> None:
-        self.num_rows, self._column, self.n_read = n_rows, column, 0
+        self.num_rows, self._column = n_rows, column
         self.matrix = n_columns if names is None else 0
         self.names = tuple(f"x{number}" for number in range(n_columns)) if names is None else tuple(names)
         check_unique_names(self.names, self.path)
@@ -90,17 +101,12 @@ class Table:
         return self._column(self._places[name], self._rows)
 
     def batches(self, columns: Collection[str]) -> Iterator[Table]:
-        """Iterate over batches as large as those of a file with as many columns: sums agree to the last bit."""
         step = compute_batch_rows(len(columns))
         for start in range(0, self.num_rows, step):
             self.n_read = start
             batch = copy(self)
             batch._rows, batch.num_rows = slice(start, start + step), min(step, self.num_rows - start)
             yield batch
-
-    def features(self, without: Collection[str]) -> list[str]:
-        """Return the names of all columns but some."""
-        return [name for name in self.names if name not in set(without)]
 
 
 def compute_batch_rows(n_columns: int) -> int:
