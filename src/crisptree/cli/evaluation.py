@@ -206,6 +206,7 @@ def evaluate(
     *,
     target: options.Target = None,
     drop: options.Drop = [],  # noqa: B006 (typer makes a new list for every call)
+    drop_missing_target: options.DropMissingTarget = False,
     csv: CsvFormat,
     as_json: options.Json = False,
 ) -> None:
@@ -221,7 +222,8 @@ def evaluate(
     """
     out = Output(as_json)
     estimator = load_table_model(model)
-    rows = read_labelled_rows(estimator, data, out, target=target, csv=csv, drop=drop, unknown="counted as errors")
+    how: dict[str, Any] = {"target": target, "csv": csv, "drop": drop, "drop_missing_target": drop_missing_target}
+    rows = read_labelled_rows(estimator, data, out, unknown="counted as errors", **how)
     predictions = predict_hard_and_soft(estimator, rows.X, get_classes(estimator))
     if is_regressor(estimator):
         document = _evaluate_regression(estimator, rows, *predictions)

@@ -242,6 +242,7 @@ def plot(
     dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.", rich_help_panel=OUTPUT)] = 150,
     data: Annotated[Path | None, option("--data", help=f"The table for --kind {', '.join(KINDS_WITH_ROWS)}.")] = None,
     target: options.Target = None,
+    drop_missing_target: options.DropMissingTarget = False,
     csv: CsvFormat,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -266,7 +267,8 @@ def plot(
     estimator = load_table_model(model) if kind in KINDS_WITH_ROWS else load_model(model)
     if is_forest(estimator):
         raise TableError(f"{model} must hold one tree; it holds a forest. Draw one of its trees from Python: tree(0).")
-    rows = None if data is None else read_labelled_rows(estimator, data, out, target=target, csv=csv)
+    how: dict[str, Any] = {"target": target, "csv": csv, "drop_missing_target": drop_missing_target}
+    rows = None if data is None else read_labelled_rows(estimator, data, out, **how)
     if kind == "weights" and not (isinstance(estimator.tree_, FlatTree) and estimator.tree_.structure.n_splits):
         raise TableError(f"--kind weights needs splits that are hyperplanes; {model} has none. Draw the tree instead.")
     from crisptree.plots.style import save_figure
@@ -304,6 +306,7 @@ def report(
     target: options.Target = None,
     drop: options.Drop = [],  # noqa: B006 (typer makes a new list for every call)
     id_name: options.Id = None,
+    drop_missing_target: options.DropMissingTarget = False,
     csv: CsvFormat,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -316,7 +319,8 @@ def report(
     options.check_output(output, (".html", ".htm"))
     out = Output(as_json)
     estimator = load_table_model(model)
-    rows = read_labelled_rows(estimator, data, out, target=target, csv=csv, drop=drop, id=id_name)
+    how: dict[str, Any] = {"target": target, "csv": csv, "drop": drop, "drop_missing_target": drop_missing_target}
+    rows = read_labelled_rows(estimator, data, out, id=id_name, **how)
     options.check_free([output], force)
     from crisptree.report import write
 

@@ -81,6 +81,9 @@ Target = Annotated[
     column_option("--target", "-t", help="The target column; by default the one that the model was trained on."),
 ]
 Drop = Annotated[list[str], column_option("--drop", help="Columns to leave out: a,b. May be repeated.")]
+DropMissingTarget = Annotated[
+    bool, option("--drop-missing-target", help="Leave out rows without a target.", panel=TABLE)
+]
 Id = Annotated[
     str | None,
     column_option("--id", help="A column that identifies the rows: not a feature, but shown beside them."),
@@ -127,9 +130,7 @@ class ColumnRoles:
         Literal["fill", "error"],
         typer.Option(help="Values missing in new rows where none was in training.", rich_help_panel=TABLE),
     ] = "fill"
-    drop_missing_target: Annotated[
-        bool, option("--drop-missing-target", help="Leave out rows without a target.", panel=TABLE)
-    ] = False
+    drop_missing_target: DropMissingTarget = False
 
     def __post_init__(self) -> None:
         """Refuse a frequency that groups nothing."""

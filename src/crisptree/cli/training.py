@@ -20,20 +20,19 @@ import typer
 import crisptree
 from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import TORCHRUN_VARIABLES, Output
-from crisptree.cli.tables import LabelledRows, read_target
+from crisptree.cli.tables import LabelledRows, find_labelled, read_target
 from crisptree.data.batches import Batches
 from crisptree.encoding.containers import EncodedInput
 from crisptree.encoding.preprocessing import ColumnOptions, Preprocessing, profile_table
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import (
-    find_labelled_rows,
     is_regression_target,
     parse_class_labels,
     read_labels,
     read_numbers,
     read_weights,
 )
-from crisptree.exceptions import TableError, format_count, format_names, suggest_name
+from crisptree.exceptions import TableError, format_names, suggest_name
 from crisptree.pipeline.monitoring import ProgressDisplay
 
 Rows = npt.NDArray[np.float32]
@@ -283,9 +282,8 @@ class TrainingSource:
         """Read the target and the weights of all rows."""
         table, target, missing, task = self.table, self.target, self.csv.missing, self.columns.task
         progress.update(f"reading {table.path.name}", table.fraction_read())
-        kept = find_labelled_rows(table, target, missing) if self.columns.drop_missing_target else None
-        remedy = "Remove rows without one, or leave them out with `drop_missing_target=True`."
-        labels = read_labels(table, target, missing, rows=kept, remedy=remedy)
+        kept = find_labelled(table, target, missing, out) if self.columns.drop_missing_target else None
+        labels = read_labels(table, target, missing, rows=kept)
         is_regression = task == "regression" or (task == "auto" and is_regression_target(labels))
         y = (
             read_numbers(table, target, missing, rows=kept)
@@ -295,8 +293,6 @@ class TrainingSource:
         if not len(y):
             raise TableError(f"{table.path} must have rows; it has none.")
         weight = None if self.weights is None else read_weights(table, self.weights, missing, rows=kept)
-        if kept is not None and not kept.all():
-            out.note(f"{format_count(int((~kept).sum()), 'row')} without a target, left out.")
         if is_regression and task == "auto":
             out.note(f"the target {target!r} holds numbers, so this is a regression (--task regression).")
         return LabelledTable(self, y, weight, is_regression, np.ones(len(y), dtype=bool) if kept is None else kept)

@@ -26,17 +26,10 @@ def find_labelled_rows(source: TableFile, name: str, missing: Collection[str] = 
     return np.concatenate([*blocks, *(values.present for values in _read_values(source, name, missing))])
 
 
-def read_labels(
-    source: TableFile,
-    name: str,
-    missing: Collection[str] = (),
-    *,
-    rows: Mask | None = None,
-    remedy: str = "Remove rows without one.",
-) -> Labels:
+def read_labels(source: TableFile, name: str, missing: Collection[str] = (), *, rows: Mask | None = None) -> Labels:
     """Read the labels of all rows, or of those marked, as text, the same for every file format; none may be missing.
 
-    ``remedy`` ends the error that names a missing one.  (n,)
+    (n,)
     """
     blocks = [np.zeros(0, dtype=object)]
     for values in _read_values(source, name, missing, rows):
@@ -44,7 +37,8 @@ def read_labels(
         if absent.any():
             raise TableError(
                 f"{source.path}: the target {name!r} must have a value in every row; row "
-                f"{source.n_read + int(absent.argmax())} has none. {remedy}"
+                f"{source.n_read + int(absent.argmax())} has none. Remove rows without one, or leave them out with "
+                "`drop_missing_target=True`."
             )
         blocks.append(values.to_texts(normalize=values.kind != "text"))
     return np.concatenate(blocks)
