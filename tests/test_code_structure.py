@@ -51,7 +51,7 @@ SAME_NAMES: dict[str, int] = {}
 MAX_MODULES_ENTERED = {
     "fit of an array": 29,
     "fit of a regression tree": 30,
-    "fit of a DataFrame": 33,
+    "fit of a DataFrame": 31,
     "fit of a forest": 29,
     "fit of batches": 30,
     "fit in a process group": 30,

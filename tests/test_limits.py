@@ -11,8 +11,8 @@ import pytest
 from crisptree import limits
 from crisptree.datasets.catalog import DataFormatError
 from crisptree.datasets.files import read_bytes, read_compact
-from crisptree.encoding.column_values import TableError
 from crisptree.encoding.table_files import open_table
+from crisptree.exceptions import TableError
 from tests.datasets.writers import compress
 
 LIMIT = 2**16

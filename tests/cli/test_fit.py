@@ -12,7 +12,7 @@ import crisptree
 from crisptree import CrispTreeClassifier, load
 from crisptree.cli.app import app
 from crisptree.datasets import make_churn
-from crisptree.encoding.preprocessing import RowEncoder
+from crisptree.encoding.table_encoder import RowEncoder
 from crisptree.encoding.table_files import open_table
 from crisptree.selection.search import UNTUNED_SHRINKAGE
 from tests.cli.running import QUICK, done, run

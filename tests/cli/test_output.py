@@ -12,7 +12,7 @@ import pytest
 
 from crisptree import export, plots
 from crisptree.cli.output import with_flags
-from crisptree.encoding.column_values import TableError
+from crisptree.exceptions import TableError
 from crisptree.sanitization import sanitize
 from tests.cli.running import QUICK, done, run
 from tests.encoding.writers import text

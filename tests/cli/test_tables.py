@@ -130,8 +130,8 @@ def test_columns_are_dropped_with_commas_and_all_that_are_refused_are_named_at_o
     assert result.exit_code == 1
     first, *_, last = result.stderr.splitlines()
     assert first == f"error: {data} has 2 columns that cannot be used as they are:"
-    assert last == "All of them are left out with --drop id,since."
-    done("fit", data, "-t", "buys", "--drop", "id,since", "-o", tmp_path / "m.crisp", *QUICK)
+    assert last == "All of them are left out, or become numbers, with --drop id --dates since."
+    done("fit", data, "-t", "buys", "--drop", "id", "--dates", "since", "-o", tmp_path / "m.crisp", *QUICK)
 
 
 @pytest.mark.parametrize("target", ["word", "number"])
@@ -155,6 +155,14 @@ def test_rows_without_a_target_are_left_out_on_request(tmp_path, target, streams
     model, same = crisptree.load(tmp_path / "m.crisp"), crisptree.load(tmp_path / "c.crisp")
     assert np.array_equal(model.tree_.weight, same.tree_.weight)
     assert model.encoder_.preprocessing_.columns == same.encoder_.preprocessing_.columns
+    assert run("evaluate", tmp_path / "m.crisp", path).exit_code == 1
+    scores = done("evaluate", tmp_path / "m.crisp", path, "--drop-missing-target")
+    assert "note: 80 rows without a target, left out." in scores.text
+    assert scores.stdout == done("evaluate", tmp_path / "m.crisp", complete).stdout
+    page = tmp_path / "report.html"
+    done("report", tmp_path / "m.crisp", path, "--drop-missing-target", "--id", "a", "-o", page)
+    assert '"1.5"' in page.read_text(encoding="utf-8")
+    assert '"2.5"' not in page.read_text(encoding="utf-8")
 
 
 def test_a_value_that_only_held_out_rows_have_gets_the_remedies_of_a_fit(tmp_path):

@@ -15,7 +15,7 @@ from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import Output
 from crisptree.cli.training import Rank, _select_gpu, open_training_table
 from crisptree.data.batches import Batches
-from crisptree.encoding.preprocessing import RowEncoder
+from crisptree.encoding.table_encoder import RowEncoder
 from crisptree.encoding.table_files import open_table
 from crisptree.persistence.checkpoints import CheckpointStore
 from tests.cli.running import QUICK, done, run
@@ -81,8 +81,8 @@ def test_a_full_disk_is_an_error_that_names_tmpdir(shop, tmp_path, monkeypatch):
 
     held = np.zeros(1, dtype=bool)
     kind = type("Block", (), {"__len__": lambda self: 1, "__getitem__": lambda self, key: self, "tofile": full})
-    with pytest.raises(crisptree.encoding.column_values.TableError, match="TMPDIR"):
-        training.DiskCache(tmp_path, always=True, can_stream=lambda: True).write([kind()], held, 1)
+    with pytest.raises(crisptree.exceptions.TableError, match="TMPDIR"):
+        training.DiskCache(tmp_path, always=True, can_stream=lambda: True).write([kind()], [~held, held], 1)
 
 
 def test_what_cannot_train_in_batches_stays_in_memory_by_itself(shop, tmp_path, monkeypatch):

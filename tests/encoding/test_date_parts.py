@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from crisptree import CrispTreeClassifier, CrispTreeWarning, TableEncoder, explain, export, load
-from crisptree.encoding.column_values import TableError
-from crisptree.encoding.date_parts import parse_moment
+from crisptree.encoding.text_formats import parse_moment
+from crisptree.exceptions import TableError
 from tests.cli.running import done, run
 
 PARTS = ["month", "day", "weekday", "hour"]

@@ -1,7 +1,7 @@
 import pytest
 
-from crisptree.encoding.column_values import TableError
 from crisptree.encoding.table_files import open_table, resolve_encoding
+from crisptree.exceptions import TableError
 from tests.encoding.writers import PACK, customers, write
 
 CITIES = "city,y\nMünchen,1\nKöln – Süd,0\n"

@@ -2,10 +2,11 @@
 
 import pytest
 
-from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.column_values import DEFAULT_FORMAT, NumberFormat, TableError
-from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder
+from crisptree.encoding.preprocessing import Column, ColumnOptions, Preprocessing, profile_table
+from crisptree.encoding.table_encoder import RowEncoder
 from crisptree.encoding.table_files import open_table
+from crisptree.encoding.text_formats import DEFAULT_FORMAT, NumberFormat
+from crisptree.exceptions import TableError
 from tests.encoding.writers import text
 
 GERMAN = NumberFormat(decimal=",", thousands=".", units=("€", "%"))
@@ -16,7 +17,7 @@ def table(path, *values):
 
 
 def surveyed(path, written=DEFAULT_FORMAT, **choices):
-    return profile_table(open_table(path, delimiter=";", number_format=written), ["a"], ColumnOptions(**choices))[0]
+    return profile_table(open_table(path, delimiter=";", number_format=written), ["a"], ColumnOptions(**choices))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path):
     first, *others, last = str(error.value).splitlines()
     assert first == f"{path} has 4 columns that cannot be used as they are:"
     assert [line.split("'")[1] for line in others] == ["id", "since", "x", "large"]
-    assert last == "All of them are left out with `drop=['id', 'since', 'x', 'large']`."
+    assert last == ("All of them are left out, or become numbers, with `drop=['id', 'x', 'large']` `dates=['since']`.")
 
 
 def test_columns_are_named_one_by_one_or_with_commas(tmp_path):

@@ -15,10 +15,11 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from crisptree import CrispTreeWarning, TableEncoder
 from crisptree.encoding import containers
-from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.column_values import TableError
-from crisptree.encoding.preprocessing import RowEncoder
+from crisptree.encoding.preprocessing import ColumnOptions, profile_table
+from crisptree.encoding.table_encoder import RowEncoder
 from crisptree.encoding.table_files import open_table
+from crisptree.estimators.loading import preprocessing_to_section
+from crisptree.exceptions import TableError
 from tests.encoding.writers import customers, write
 
 FEATURES = ["age", "age is missing", "income", *(f"color={c}" for c in ("blue green", "grün", "rot"))]
@@ -56,12 +57,12 @@ def test_no_check_of_scikit_learn_fails():
 def test_a_table_gives_the_rows_of_the_command_line_of_any_library(form, tmp_path):
     table = shop()
     source = open_table(write(table, tmp_path / "t.csv"))
-    preprocessing, notes = profile_table(source, list(source.names), ColumnOptions())
+    preprocessing = profile_table(source, list(source.names), ColumnOptions())
     encoder = TableEncoder(keep_constant=False).fit(FORMS[form](table))
-    ours, theirs = encoder.preprocessing_.section(), preprocessing.section()
-    assert ours[0] == theirs[0]
-    assert ours[1]["mean"].tobytes() == theirs[1]["mean"].tobytes()
-    assert encoder.notes_ == notes
+    ours, theirs = map(preprocessing_to_section, (encoder.preprocessing_, preprocessing))
+    assert ours.content == theirs.content
+    assert ours.arrays["mean"].tobytes() == theirs.arrays["mean"].tobytes()
+    assert encoder.notes_ == list(preprocessing.notes)
     rows = RowEncoder(preprocessing, source).encode_all()
     assert np.array_equal(encoder.transform(FORMS[form](table)), rows)
     for other in ("pyarrow", "pandas, objects"):
@@ -217,7 +218,7 @@ def test_it_is_cloned_pickled_and_gives_frames_on_demand():
     assert np.array_equal(again.transform(table), encoder.transform(table))
     frame = encoder.set_output(transform="pandas").transform(table)
     assert frame.columns.tolist() == [name for name in FEATURES if name != "income"]
-    assert encoder.encoded(table).dtype == np.float32
+    assert encoder.encode_rows(table).dtype == np.float32
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ import pyarrow as pa
 import pytest
 
 from crisptree.encoding import containers
-from crisptree.encoding.column_values import TableError
 from crisptree.encoding.table_files import open_table
+from crisptree.exceptions import TableError
 from tests.encoding.writers import PACK, customers, text, write
 
 

@@ -4,7 +4,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from crisptree.encoding.table_files import TableError, open_table
+from crisptree.encoding.preprocessing import ColumnOptions, profile_table
+from crisptree.encoding.table_encoder import RowEncoder
+from crisptree.encoding.table_files import open_table
+from crisptree.exceptions import TableError
 
 
 def write(path, **columns):
@@ -31,3 +34,20 @@ def test_text_and_numbers_in_one_column_are_refused(tmp_path):
     write(tmp_path / "b.parquet", k=["x", "y"])
     with pytest.raises(TableError, match="must have the same types in all files"):
         open_table(tmp_path)
+
+
+def test_keys_of_folders_mean_the_same_whichever_folders_there_are(tmp_path):
+    for region, year in (("01", 2023), ("02", 2024), ("north", 2024)):
+        write(tmp_path / "all" / f"region={region}" / f"year={year}" / "a.parquet", x=[1.0, 2.0])
+    write(tmp_path / "some" / "region=02" / "year=2024" / "a.parquet", x=[3.0])
+    table = open_table(tmp_path / "all")
+    preprocessing = profile_table(table, list(table.names), ColumnOptions())
+    assert preprocessing.feature_names == ("x", "region=01", "region=02", "region=north", "year")
+    assert RowEncoder(preprocessing, open_table(tmp_path / "some")).encode_all().tolist() == [[3.0, 0, 1, 0, 2024]]
+
+
+def test_padded_keys_of_folders_are_names(tmp_path):
+    for region in ("01", "02"):
+        write(tmp_path / f"region={region}" / "a.parquet", x=[1.0, 2.0])
+    table = open_table(tmp_path)
+    assert profile_table(table, list(table.names), ColumnOptions()).feature_names == ("x", "region=01", "region=02")

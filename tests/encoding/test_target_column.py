@@ -2,7 +2,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from crisptree.encoding.column_values import TableError
 from crisptree.encoding.table_files import open_table
 from crisptree.encoding.target_column import (
     encode_class_labels,
@@ -11,6 +10,7 @@ from crisptree.encoding.target_column import (
     read_numbers,
     read_weights,
 )
+from crisptree.exceptions import TableError
 from tests.encoding.writers import text
 
 

@@ -19,7 +19,7 @@ from crisptree import (
     TableEncoder,
     explain,
 )
-from crisptree.encoding.column_values import TableError
+from crisptree.exceptions import TableError
 
 QUICK = {"split": "oblique", "max_depth": 1, "epochs": 1, "finetune_epochs": 1, "l1": 0.0, "input_noise": 0.0}
 X = np.random.default_rng(0).normal(size=(40, 2))

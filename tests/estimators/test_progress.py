@@ -200,6 +200,18 @@ def test_after_a_tenth_the_time_left_is_right_within_a_factor_of_2(clock, before
                 assert left / 2 <= estimate <= 2 * left
 
 
+@pytest.mark.parametrize("verbose", [None, 0])
+def test_a_fit_shows_its_progress_by_default_after_3_seconds_in_a_notebook(verbose, clock, notebook, monkeypatch):
+    monkeypatch.setattr(progress, "Console", lambda stderr: console(force_jupyter=True))
+    with record_epochs(verbose, None) as recorder:
+        clock[0] += 2.9
+        recorder.record(record())
+        assert notebook == []
+        clock[0] += 0.2
+        recorder.record(record())
+        assert len(notebook) == (verbose is None)
+
+
 def test_a_fit_shows_its_progress_by_default_after_3_seconds_in_a_terminal(clock, monkeypatch):
     for verbose, is_terminal, second, is_shown in (
         (None, True, 2.9, False),

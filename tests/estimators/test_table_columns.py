@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import crisptree
 from crisptree import TableEncoder, explain, export
 from crisptree.datasets import make_churn
-from crisptree.encoding.column_values import TableError
+from crisptree.exceptions import TableError
 from crisptree.report import write as write_report
 from tests.report.conftest import data_of
 from tests.toys import clouds, plain_tree

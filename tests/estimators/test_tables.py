@@ -307,7 +307,10 @@ def test_ids_and_dates_are_refused_together_with_what_to_do():
     frame = pd.DataFrame(make_churn(60))
     with pytest.raises(ValueError, match="X has 2 columns that cannot be used") as error:
         CrispTreeClassifier().fit(frame[["customer_id", "joined", "plan"]], frame["churned"])
-    assert str(error.value).endswith("categorical_features=TableEncoder(drop=['customer_id', 'joined'])).")
+    assert str(error.value).endswith("categorical_features=TableEncoder(drop=['customer_id'], dates=['joined'])).")
+    encoder = TableEncoder(drop=["customer_id"], dates=["joined"])
+    model = plain_tree(**SMALL, categorical_features=encoder)
+    model.fit(frame[["customer_id", "joined", "plan"]], frame["churned"])
 
 
 @pytest.mark.parametrize("hole", [None, np.nan, pd.NA])

@@ -36,8 +36,7 @@ def errors() -> tuple[type[Exception], ...]:
     """What a reader may say of a file."""
     from crisptree.data.batches import StreamError
     from crisptree.datasets.catalog import DataFormatError
-    from crisptree.encoding.column_values import TableError
-    from crisptree.exceptions import CheckpointError
+    from crisptree.exceptions import CheckpointError, TableError
     from crisptree.persistence.model_file import ModelFileError
 
     return CheckpointError, DataFormatError, ModelFileError, StreamError, TableError
@@ -71,7 +70,7 @@ def _asked(model: Any) -> Any:
 
 def _read_foreign_table(path: Path) -> None:
     """A table of another encoding, with numbers written otherwise."""
-    from crisptree.encoding.column_values import NumberFormat
+    from crisptree.encoding.text_formats import NumberFormat
 
     written = NumberFormat(decimal=",", thousands=".", units=("€",))
     _read_table(path, delimiter=";", encoding="utf-16", number_format=written)
@@ -79,17 +78,15 @@ def _read_foreign_table(path: Path) -> None:
 
 def _read_table(path: Path, **how: Any) -> None:
     """As ``crisptree fit`` reads a table."""
-    from crisptree.encoding.column_profile import ColumnOptions, profile_table
-    from crisptree.encoding.preprocessing import RowEncoder
+    from crisptree.encoding.preprocessing import ColumnOptions, profile_table
+    from crisptree.encoding.table_encoder import RowEncoder
     from crisptree.encoding.table_files import open_table
     from crisptree.encoding.target_column import parse_class_labels, read_labels
 
     source = open_table(path, **how)
     target = source.target or source.names[-1]
     labels = read_labels(source, target)
-    preprocessing, _ = profile_table(
-        source, source.features([target]), ColumnOptions(keep_constant=True), target=target
-    )
+    preprocessing = profile_table(source, source.features([target]), ColumnOptions(keep_constant=True), target=target)
     X = RowEncoder(preprocessing, source, without=[target]).encode_all()
     if not np.isfinite(X).all():
         raise BadAnswerError("rows that are not finite")

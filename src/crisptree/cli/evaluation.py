@@ -20,7 +20,7 @@ from crisptree.cli.tables import (
     read_labelled_rows,
 )
 from crisptree.cli.training import TrainingTable
-from crisptree.encoding.column_values import TableError
+from crisptree.exceptions import TableError
 from crisptree.inspection.model_view import is_trained_softly
 from crisptree.targets.base import class_numbers, hold_out, quantile_strata
 from crisptree.threads import row_blocks
@@ -206,6 +206,7 @@ def evaluate(
     *,
     target: options.Target = None,
     drop: options.Drop = [],  # noqa: B006 (typer makes a new list for every call)
+    drop_missing_target: options.DropMissingTarget = False,
     csv: CsvFormat,
     as_json: options.Json = False,
 ) -> None:
@@ -221,7 +222,8 @@ def evaluate(
     """
     out = Output(as_json)
     estimator = load_table_model(model)
-    rows = read_labelled_rows(estimator, data, out, target=target, csv=csv, drop=drop, unknown="counted as errors")
+    how: dict[str, Any] = {"target": target, "csv": csv, "drop": drop, "drop_missing_target": drop_missing_target}
+    rows = read_labelled_rows(estimator, data, out, unknown="counted as errors", **how)
     predictions = predict_hard_and_soft(estimator, rows.X, get_classes(estimator))
     if is_regressor(estimator):
         document = _evaluate_regression(estimator, rows, *predictions)

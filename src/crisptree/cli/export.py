@@ -12,7 +12,7 @@ from crisptree.cli import options
 from crisptree.cli.options import OUTPUT, CsvFormat, option, output_option, with_options
 from crisptree.cli.output import Output
 from crisptree.cli.tables import load_model, load_table_model, make_encoder, open_for_model, stdin_as_file
-from crisptree.encoding.column_values import TableError
+from crisptree.exceptions import TableError
 from crisptree.export import ExportError
 from crisptree.export.escaping import make_identifier
 from crisptree.export.formats import FORMATS, Agreement, EncodedRows, check_written

@@ -37,7 +37,7 @@ from crisptree.cli.training import (
     open_disk_cache,
     open_training_table,
 )
-from crisptree.encoding.column_values import counted
+from crisptree.exceptions import format_count
 from crisptree.parameters.estimators import MAX_TREES, READABLE, ClassifierParameters
 from crisptree.pipeline.monitoring import ProgressDisplay
 from crisptree.threads import is_distributed
@@ -260,7 +260,7 @@ def fit(
         source = open_training_table(path, columns, csv, id=id_name, keep_constant="image_shape" in parameters)
         options.check_free([output], force)
         rows = source.read(progress, out)
-        is_image = bool(source.source.image_shape)
+        is_image = bool(source.table.image_shape)
         if is_image and stream:
             raise typer.BadParameter("--stream is for rows of a table; these rows are images. Leave it out.")
         run = FitRun(rows, None if is_image else cache, parameters, settings, rank, out, progress)
@@ -293,7 +293,8 @@ def _show(
     n_rows, n_features, depth, n_leaves = len(table.y), table.X.shape[1], model.get_depth(), model.get_n_leaves()
     task = "regression" if table.is_regression else "classification"
     out.show(
-        f"{counted(n_rows, 'row')} · {counted(len(columns), 'column')} · {counted(n_features, 'feature')} · "
+        f"{format_count(n_rows, 'row')} · {format_count(len(columns), 'column')} · "
+        f"{format_count(n_features, 'feature')} · "
         f"{task if table.is_regression else f'{len(model.classes_)} classes'} · trained in {seconds:.1f} s"
     )
     show_scores(out, scores, is_regression=table.is_regression, baseline=name_baseline(table))
@@ -328,7 +329,7 @@ def _describe_scoring(scores: Scores, n_rows: int) -> str:
     if "held out" not in scores:
         few = f" of fewer than {MIN_ROWS_FOR_HOLDOUT}" if n_rows < MIN_ROWS_FOR_HOLDOUT else ""
         return f"No rows{few} were held out: the scores on new rows are unknown."
-    held_out = counted(scores["held out"]["rows"], "held-out row")
+    held_out = format_count(scores["held out"]["rows"], "held-out row")
     if n_rows > scores["training"]["rows"]:
         return f"Scored without the {held_out}; the saved model was then trained on all {n_rows:,} rows."
     return f"The saved model is the scored one, trained without the {held_out}. --refit trains on all rows."

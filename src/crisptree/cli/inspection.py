@@ -24,8 +24,8 @@ from crisptree.cli.tables import (
     load_table_model,
     read_labelled_rows,
 )
-from crisptree.encoding.column_values import DEFAULT_FORMAT, NumberFormat, TableError, counted, listed
-from crisptree.encoding.preprocessing import VERSION, Preprocessing
+from crisptree.encoding.preprocessing import SECTION_VERSION, Preprocessing
+from crisptree.exceptions import TableError, format_count, format_names
 from crisptree.files import atomic_write
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.persistence.model_file import FORMAT
@@ -52,7 +52,7 @@ def inspect(
     estimator = detach_encoder(load_model(model))
     document = {"file": str(model), "bytes": model.stat().st_size, "format": FORMAT, "kind": type(estimator).__name__}
     document |= (_describe_forest if is_forest(estimator) else _describe_tree)(estimator, top)
-    _show_model(out, document)
+    _show_model(out, document, getattr(estimator, "preprocessing_", None))
     out.finish(document)
 
 
@@ -148,7 +148,7 @@ def _describe_preprocessing(preprocessing: Preprocessing) -> dict[str, Any]:
         values = {"categories": list(column.categories)} if column.kind == "category" else {"mean": column.mean}
         columns.append({"name": column.name, "kind": column.kind, "missing_in_training": column.missing, **values})
     return {
-        "version": VERSION,
+        "version": SECTION_VERSION,
         "target": preprocessing.target,
         "by_name": preprocessing.named,
         "missing": list(preprocessing.missing),
@@ -159,7 +159,7 @@ def _describe_preprocessing(preprocessing: Preprocessing) -> dict[str, Any]:
     }
 
 
-def _show_model(out: Output, document: dict[str, Any]) -> None:
+def _show_model(out: Output, document: dict[str, Any], preprocessing: Preprocessing | None) -> None:
     shape = document.get("image_shape")
     seen = "windows" if "stages" in document else "images"
     lines = {
@@ -168,7 +168,7 @@ def _show_model(out: Output, document: dict[str, Any]) -> None:
         "features": f"{document['features']:,}" + (f", {seen} of {' × '.join(map(str, shape))}" if shape else ""),
     }
     if document.get("classes") is not None:
-        lines["classes"] = f"{len(document['classes'])}: {listed(map(str, document['classes']), 12)}"
+        lines["classes"] = f"{len(document['classes'])}: {format_names(map(str, document['classes']), 12)}"
     if "mean" in document:
         pairs = zip(document["mean"], document["spread"], strict=True)
         lines["target"] = ", ".join(f"{mean:.4g} ± {spread:.2g} in training" for mean, spread in pairs)
@@ -195,32 +195,30 @@ def _show_model(out: Output, document: dict[str, Any]) -> None:
         out.show("\n".join(document["rules"]))
     if "stages" in document:
         channels, stages = document["channels"], document["stages"]
-        form = "no axis for channels" if channels is None else counted(channels, "channel")
+        form = "no axis for channels" if channels is None else format_count(channels, "channel")
         out.show(f"Images must have {form}." + (f" This is the last of {stages} stages." if stages > 1 else ""))
-    elif document.get("preprocessing") is not None:
-        _show_preprocessing(out, document["preprocessing"])
+    elif preprocessing is not None and "trees" not in document:
+        _show_preprocessing(out, preprocessing)
     elif "trees" not in document:
         out.show("No preprocessing: rows must be numbers.")
 
 
-def _show_preprocessing(out: Output, preprocessing: dict[str, Any]) -> None:
-    by = "name" if preprocessing["by_name"] else "position"
-    out.show(f"preprocessing: columns matched by {by}, target {preprocessing['target']!r}")
-    written = NumberFormat(**preprocessing["written"] | {"units": tuple(preprocessing["written"]["units"])})
-    if written != DEFAULT_FORMAT:
-        out.show(f"numbers in text are written with {with_flags(written.describe())}")
+def _show_preprocessing(out: Output, preprocessing: Preprocessing) -> None:
+    by = "name" if preprocessing.named else "position"
+    out.show(f"preprocessing: columns matched by {by}, target {preprocessing.target!r}")
+    if preprocessing.number_format != Preprocessing.number_format:  # the default
+        out.show(f"numbers in text are written with {with_flags(preprocessing.number_format.describe())}")
     rows = []
-    for column in preprocessing["columns"][:MAX_COLUMNS_SHOWN]:
-        values = listed(column["categories"], 6) if "categories" in column else f"mean {column['mean']:.6g}"
-        missing = "own feature" if column["missing_in_training"] else "none in training"
-        rows.append([column["name"], column["kind"], missing, values])
+    for column in preprocessing.columns[:MAX_COLUMNS_SHOWN]:
+        values = format_names(column.categories, 6) if column.kind == "category" else f"mean {column.mean:.6g}"
+        rows.append([column.name, column.kind, "own feature" if column.missing else "none in training", values])
     names = ("column", "kind", "missing", "values")
     out.show(make_table(names, rows, left=names))
-    more = len(preprocessing["columns"]) - MAX_COLUMNS_SHOWN
+    more = len(preprocessing.columns) - MAX_COLUMNS_SHOWN
     if more > 0:
         out.show(f"and {more:,} more columns; --json has all")
-    if preprocessing["left_out"]:
-        reasons = [f"{name!r} ({why})" for name, why in preprocessing["left_out"].items()]
+    if preprocessing.left_out:
+        reasons = [f"{name!r} ({why})" for name, why in preprocessing.left_out.items()]
         out.show("left out: " + ", ".join(reasons))
 
 
@@ -244,6 +242,7 @@ def plot(
     dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.", rich_help_panel=OUTPUT)] = 150,
     data: Annotated[Path | None, option("--data", help=f"The table for --kind {', '.join(KINDS_WITH_ROWS)}.")] = None,
     target: options.Target = None,
+    drop_missing_target: options.DropMissingTarget = False,
     csv: CsvFormat,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -268,7 +267,8 @@ def plot(
     estimator = load_table_model(model) if kind in KINDS_WITH_ROWS else load_model(model)
     if is_forest(estimator):
         raise TableError(f"{model} must hold one tree; it holds a forest. Draw one of its trees from Python: tree(0).")
-    rows = None if data is None else read_labelled_rows(estimator, data, out, target=target, csv=csv)
+    how: dict[str, Any] = {"target": target, "csv": csv, "drop_missing_target": drop_missing_target}
+    rows = None if data is None else read_labelled_rows(estimator, data, out, **how)
     if kind == "weights" and not (isinstance(estimator.tree_, FlatTree) and estimator.tree_.structure.n_splits):
         raise TableError(f"--kind weights needs splits that are hyperplanes; {model} has none. Draw the tree instead.")
     from crisptree.plots.style import save_figure
@@ -306,6 +306,7 @@ def report(
     target: options.Target = None,
     drop: options.Drop = [],  # noqa: B006 (typer makes a new list for every call)
     id_name: options.Id = None,
+    drop_missing_target: options.DropMissingTarget = False,
     csv: CsvFormat,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -318,7 +319,8 @@ def report(
     options.check_output(output, (".html", ".htm"))
     out = Output(as_json)
     estimator = load_table_model(model)
-    rows = read_labelled_rows(estimator, data, out, target=target, csv=csv, drop=drop, id=id_name)
+    how: dict[str, Any] = {"target": target, "csv": csv, "drop": drop, "drop_missing_target": drop_missing_target}
+    rows = read_labelled_rows(estimator, data, out, id=id_name, **how)
     options.check_free([output], force)
     from crisptree.report import write
 

@@ -16,9 +16,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 
-from crisptree.encoding.column_profile import MAX_CATEGORIES
-from crisptree.encoding.column_values import DEFAULT_FORMAT, THOUSANDS, NumberFormat, TableError
+from crisptree.encoding.preprocessing import MAX_CATEGORIES
 from crisptree.encoding.table_files import TableFile, open_table, resolve_encoding
+from crisptree.encoding.text_formats import DEFAULT_FORMAT, THOUSANDS, NumberFormat
+from crisptree.exceptions import TableError
 from crisptree.parameters.estimators import CLASSIFICATION_SCORINGS, REGRESSION_SCORINGS, TreeParameters
 from crisptree.parameters.training import Parameter, Rule, TrainingOptions, is_whole, one_of, whole
 
@@ -80,6 +81,9 @@ Target = Annotated[
     column_option("--target", "-t", help="The target column; by default the one that the model was trained on."),
 ]
 Drop = Annotated[list[str], column_option("--drop", help="Columns to leave out: a,b. May be repeated.")]
+DropMissingTarget = Annotated[
+    bool, option("--drop-missing-target", help="Leave out rows without a target.", panel=TABLE)
+]
 Id = Annotated[
     str | None,
     column_option("--id", help="A column that identifies the rows: not a feature, but shown beside them."),
@@ -126,9 +130,7 @@ class ColumnRoles:
         Literal["fill", "error"],
         typer.Option(help="Values missing in new rows where none was in training.", rich_help_panel=TABLE),
     ] = "fill"
-    drop_missing_target: Annotated[
-        bool, option("--drop-missing-target", help="Leave out rows without a target.", panel=TABLE)
-    ] = False
+    drop_missing_target: DropMissingTarget = False
 
     def __post_init__(self) -> None:
         """Refuse a frequency that groups nothing."""

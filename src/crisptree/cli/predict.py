@@ -28,8 +28,8 @@ from crisptree.cli.tables import (
     open_for_model,
     stdin_as_file,
 )
-from crisptree.encoding.column_values import TableError, counted
 from crisptree.encoding.table_files import OUTPUT_SUFFIXES, TableWriter
+from crisptree.exceptions import TableError, format_count
 from crisptree.files import atomic_write
 from crisptree.inference import route_rows
 from crisptree.sanitization import sanitize
@@ -182,7 +182,7 @@ def predict(
                 writer.write({**{name: pa.array([], pa.string()) for name in copied}, **empty})
     out.note_all(encoder.notes())
     if path is not None:
-        out.show(f"{counted(n_rows, 'row')} → {path}")
+        out.show(f"{format_count(n_rows, 'row')} → {path}")
     out.finish({"model": str(model), "data": str(data), "rows": n_rows, "output": output})
 
 

@@ -16,7 +16,7 @@ from crisptree.cli.output import Output
 from crisptree.cli.tables import is_image_model, load_model
 from crisptree.cli.training import train
 from crisptree.datasets.files import NamedImage, read_images, write_png, write_tif
-from crisptree.encoding.column_values import TableError, counted, listed
+from crisptree.exceptions import TableError, format_count, format_names
 from crisptree.files import atomic_write
 from crisptree.parameters.estimators import SegmenterParameters
 
@@ -90,8 +90,8 @@ def fit_images(
     if holdout:
         scores["held out"] = model.score(X[n_kept:], y[n_kept:])
     texts = " · ".join(f"{name} {score:.4f}" for name, score in scores.items())
-    outputs = counted(model.n_outputs_, "output") if is_regression else f"{len(model.classes_)} classes"
-    out.show(f"{counted(n_kept, 'image')} · {outputs} · trained in {seconds:.1f} s")
+    outputs = format_count(model.n_outputs_, "output") if is_regression else f"{len(model.classes_)} classes"
+    out.show(f"{format_count(n_kept, 'image')} · {outputs} · trained in {seconds:.1f} s")
     out.show(f"{'R²' if is_regression else 'pixel accuracy'} (hard): {texts}")
     out.show(f"depth {model.get_depth()} · {model.get_n_leaves()} leaves · {output}")
     document: dict[str, Any] = {"model": str(output), "images": n_kept}
@@ -178,7 +178,7 @@ def predict_images(
                 with atomic_write(output / name) as temporary:
                     WRITERS[Path(name).suffix](temporary, values[leaves])
                 written.append(name)
-    out.show(f"{counted(len(pictures), 'image')} → {output}")
+    out.show(f"{format_count(len(pictures), 'image')} → {output}")
     document: dict[str, Any] = {"model": str(model), "images": len(pictures), "output": str(output), "files": written}
     if isinstance(estimator, crisptree.CrispSegmenter):
         classes = map(str, estimator.classes_.tolist())
@@ -210,7 +210,7 @@ def explain_pixel(
     if name is None and len(pictures) != 1:
         raise TableError(f"{image} must hold one image; it holds {len(pictures)}. Name one of them with --image.")
     if name is not None and name not in names:
-        raise TableError(f"--image must be one of {listed(names, 12)}; got {name!r}.")
+        raise TableError(f"--image must be one of {format_names(names, 12)}; got {name!r}.")
     picture = pictures[0 if name is None else names.index(name)]
     explained = path(estimator, Pixel([picture.array], row, column), top=top)
     out.show(str(explained))
@@ -277,7 +277,7 @@ def _pair(
 ) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]]:
     """Pair images and labels by name if all names agree, else in order."""
     if len(pictures) != len(label_images):
-        counts = f"{images} holds {counted(len(pictures), 'image')} and {labels} {len(label_images)}"
+        counts = f"{images} holds {format_count(len(pictures), 'image')} and {labels} {len(label_images)}"
         raise TableError(f"there must be as many labels as images; {counts}.")
     by_name = {label_image.name: label_image for label_image in label_images}
     if {picture.name for picture in pictures} == set(by_name):

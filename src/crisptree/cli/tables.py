@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,22 @@ import typer
 import crisptree
 from crisptree.cli.options import CsvFormat
 from crisptree.cli.output import Output, with_flags
-from crisptree.encoding.column_values import TableError, counted, listed
-from crisptree.encoding.preprocessing import Preprocessing, RowEncoder, find_unknown_columns
+from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.encoding.table_files import TableFile
-from crisptree.encoding.target_column import encode_class_labels, read_labels, read_numbers, read_texts
+from crisptree.encoding.target_column import (
+    encode_class_labels,
+    find_labelled_rows,
+    read_labels,
+    read_numbers,
+    read_texts,
+)
+from crisptree.exceptions import TableError, format_count, format_names
 from crisptree.files import CHUNK_BYTES, reading
 from crisptree.inspection.model_view import strip_encoder
 from crisptree.persistence.model_file import ModelFileError
+
+if TYPE_CHECKING:
+    from crisptree.encoding.table_encoder import RowEncoder
 
 SomePath = TypeVar("SomePath", bound=Path | Sequence[Path])
 
@@ -177,6 +186,8 @@ def make_encoder(
     without: Sequence[str] = (),
 ) -> RowEncoder:
     """Make the encoder of a table by the model's preprocessing; ``without`` are columns that are not features."""
+    from crisptree.encoding.table_encoder import RowEncoder, find_unknown_columns
+
     preprocessing: Preprocessing = model.preprocessing_
     needed = {column.input_name for column in preprocessing.columns} if preprocessing.named else set()
     drop = source.columns(drop, "--drop")
@@ -186,18 +197,30 @@ def make_encoder(
     encoder = RowEncoder(preprocessing, source, without=[*drop, *without], missing=missing)
     ignored = [name for name in find_unknown_columns(preprocessing, source) if name not in {*drop, *without}]
     if ignored:
-        out.note(f"columns that the model does not use: {listed(ignored)}.")
+        out.note(f"columns that the model does not use: {format_names(ignored)}.")
     return encoder
 
 
+def find_labelled(source: TableFile, name: str, missing: Sequence[str], out: Output) -> npt.NDArray[np.bool_]:
+    """Return which rows have a value in the target column; a note counts the others.  (n,)"""
+    is_labelled = find_labelled_rows(source, name, missing)
+    if not is_labelled.all():
+        out.note(f"{format_count(int((~is_labelled).sum()), 'row')} without a target, left out.")
+    return is_labelled
+
+
 def read_target(
-    source: TableFile, name: str, missing: Sequence[str], classes: npt.NDArray[Any] | None
+    source: TableFile,
+    name: str,
+    missing: Sequence[str],
+    classes: npt.NDArray[Any] | None,
+    rows: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Read the target as it is written and as class indices, −1 for unknown; in regression both are values.  (n,)"""
     if classes is None:
-        values = read_numbers(source, name, missing)
+        values = read_numbers(source, name, missing, rows=rows)
         return values, values
-    labels = read_labels(source, name, missing)
+    labels = read_labels(source, name, missing, rows=rows)
     return labels, encode_class_labels(labels, classes)
 
 
@@ -217,6 +240,7 @@ def _read_rows(
     drop: Sequence[str] = (),
     unknown: str = "left out",
     id: str | None = None,
+    drop_missing_target: bool = False,
 ) -> LabelledRows:
     """Read and encode a table; ``unknown`` says in a note what the command does with rows of unknown classes."""
     source, classes = open_for_model(model, data, csv, out), get_classes(model)
@@ -225,23 +249,25 @@ def _read_rows(
     if name is None:
         raise TableError(f"name the target column of {data} with --target.")
     source.column(name, "--target")
-    labels, y = read_target(source, name, csv.missing, classes)
+    kept = find_labelled(source, name, csv.missing, out) if drop_missing_target else None
+    labels, y = read_target(source, name, csv.missing, classes, kept)
     if not len(labels):
         raise TableError(f"{data} must have rows; it has none.")
     id_column = find_id_column(model, source, id)
     without = [name] if id_column is None else [name, id_column]
     encoder = make_encoder(model, source, out, missing=csv.missing, drop=drop, without=without)
     with out.progress() as progress:
-        X = encoder.encode_all(lambda: progress.update(f"reading {source.path.name}", source.fraction_read()))
+        X = encoder.encode_all(lambda: progress.update(f"reading {source.path.name}", source.fraction_read()), kept)
     out.note_all(encoder.notes())
     ids = None if id_column is None else read_texts(source, id_column)
+    ids = ids if ids is None or kept is None else ids[kept]
     if classes is not None and (y < 0).any():
         others = labels[y < 0]
-        values = listed(dict.fromkeys(others), 5)
+        values = format_names(dict.fromkeys(others), 5)
         if len(others) == len(labels):
             raise TableError(
-                f"{data} must have rows of the model's classes, {listed(classes.tolist(), 5)}; in column {name!r} "
-                f"it has {values}. Name the target column with --target."
+                f"{data} must have rows of the model's classes, {format_names(classes.tolist(), 5)}; in column "
+                f"{name!r} it has {values}. Name the target column with --target."
             )
-        out.note(f"{counted(len(others), 'row')} of a class that the model does not know ({values}), {unknown}.")
+        out.note(f"{format_count(len(others), 'row')} of a class that the model does not know ({values}), {unknown}.")
     return LabelledRows(X, y, ids)

@@ -8,8 +8,8 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +20,19 @@ import typer
 import crisptree
 from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import TORCHRUN_VARIABLES, Output
-from crisptree.cli.tables import LabelledRows, read_target
+from crisptree.cli.tables import LabelledRows, find_labelled, read_target
 from crisptree.data.batches import Batches
-from crisptree.encoding.column_profile import ColumnOptions, profile_table
-from crisptree.encoding.column_values import TableError, counted, listed, suggest_name
 from crisptree.encoding.containers import EncodedInput
-from crisptree.encoding.preprocessing import Preprocessing, RowEncoder
+from crisptree.encoding.preprocessing import ColumnOptions, Preprocessing, profile_table
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import (
-    find_labelled_rows,
     is_regression_target,
     parse_class_labels,
     read_labels,
     read_numbers,
     read_weights,
 )
+from crisptree.exceptions import TableError, format_names, suggest_name
 from crisptree.pipeline.monitoring import ProgressDisplay
 
 Rows = npt.NDArray[np.float32]
@@ -154,26 +152,24 @@ class DiskCache:
         is_large = 4 * n_rows * n_features > MAX_MEMORY_FRACTION * usable_memory()
         return self.always or (is_large and self.can_stream())
 
-    def write(self, blocks: Iterable[Rows], held_out: npt.NDArray[np.bool_], n_features: int) -> tuple[Rows, Rows]:
-        """Write encoded rows and map them into memory: those to train on and those held out.  (n, n_features) each"""
+    def write(self, blocks: Iterable[Rows], masks: Sequence[npt.NDArray[np.bool_]], n_features: int) -> list[Rows]:
+        """Write the encoded rows of each mask and map them into memory.  (n, n_features) each"""
         # A refit writes beside the rows of the fit before it, which may still be mapped.
-        folder = Path(tempfile.mkdtemp(dir=self.folder))
-        paths = [folder / part for part in ("training", "held-out")]
-        start = 0
+        folder, start = Path(tempfile.mkdtemp(dir=self.folder)), 0
+        paths = [folder / f"rows-{number}" for number in range(len(masks))]
         try:
-            with paths[0].open("wb") as training_file, paths[1].open("wb") as held_out_file:
+            with ExitStack() as stack:
+                files = [stack.enter_context(path.open("wb")) for path in paths]
                 for block in blocks:
-                    mask = held_out[start : start + len(block)]
+                    for mask, file in zip(masks, files, strict=True):
+                        block[mask[start : start + len(block)]].tofile(file)
                     start += len(block)
-                    block[~mask].tofile(training_file)
-                    block[mask].tofile(held_out_file)
         except OSError as error:
             raise TableError(
                 f"the encoded rows must go into a temporary folder, {self.folder.parent}, and cannot: {error}. "
                 "Make room there, or name another one in the environment variable TMPDIR."
             ) from error
-        training, rest = (_map_rows(path, n_features) for path in paths)
-        return training, rest
+        return [_map_rows(path, n_features) for path in paths]
 
 
 @contextmanager
@@ -254,21 +250,52 @@ class TrainingTable:
 
     def read_validation(self, path: Path, source: TrainingSource, out: Output) -> LabelledRows:
         """Read another table with the preprocessing of this one."""
+        from crisptree.encoding.table_encoder import RowEncoder
+
         columns, csv = self.preprocessing.columns, source.csv
         other = csv.open(path, len(columns))
-        target = other.target if other.matrix and source.requested_target is None else self.preprocessing.target
+        target = other.target if other.matrix and source.columns.target is None else self.preprocessing.target
         if target is None:
             raise TableError(f"{path} must hold the target of its rows; it has none.")
         labels, y = read_target(other, other.column(target, "--target"), csv.missing, self.classes)
         if not len(y) or (not self.is_regression and y.min() < 0):
-            values = (len(y) and listed(dict.fromkeys(labels[y < 0]), 5)) or "no rows"
+            values = (len(y) and format_names(dict.fromkeys(labels[y < 0]), 5)) or "no rows"
             raise TableError(f"{path} must hold rows of the training classes; it has {values}. Leave such rows out.")
-        encoder = RowEncoder(
-            self.preprocessing, other, without=[target, *other.columns(source.column_options.drop, "--drop")]
-        )
+        encoder = RowEncoder(self.preprocessing, other, without=[target, *other.columns(source.options.drop, "--drop")])
         X = encoder.encode_all()
         out.note_all(encoder.notes())
         return LabelledRows(X, y)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSource:
+    """An open training table, whose columns have one role each."""
+
+    table: TableFile
+    csv: CsvFormat
+    columns: ColumnRoles
+    target: str
+    weights: str | None
+    options: ColumnOptions
+
+    def read(self, progress: ProgressDisplay, out: Output) -> LabelledTable:
+        """Read the target and the weights of all rows."""
+        table, target, missing, task = self.table, self.target, self.csv.missing, self.columns.task
+        progress.update(f"reading {table.path.name}", table.fraction_read())
+        kept = find_labelled(table, target, missing, out) if self.columns.drop_missing_target else None
+        labels = read_labels(table, target, missing, rows=kept)
+        is_regression = task == "regression" or (task == "auto" and is_regression_target(labels))
+        y = (
+            read_numbers(table, target, missing, rows=kept)
+            if is_regression
+            else parse_class_labels(labels, table.path, target)
+        )
+        if not len(y):
+            raise TableError(f"{table.path} must have rows; it has none.")
+        weight = None if self.weights is None else read_weights(table, self.weights, missing, rows=kept)
+        if is_regression and task == "auto":
+            out.note(f"the target {target!r} holds numbers, so this is a regression (--task regression).")
+        return LabelledTable(self, y, weight, is_regression, np.ones(len(y), dtype=bool) if kept is None else kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,18 +313,9 @@ class LabelledTable:
 
     def _of_all_rows(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Expand values of the kept rows to all rows of the file, 0 or False for the others."""
-        if len(values) == len(self.kept):
-            return values
         expanded = np.zeros(len(self.kept), dtype=values.dtype)
         expanded[self.kept] = values
         return expanded
-
-    def _kept_blocks(self, blocks: Iterable[Rows]) -> Iterator[Rows]:
-        """Iterate over the kept rows of all blocks."""
-        start = 0
-        for block in blocks:
-            yield block[self.kept[start : start + len(block)]]
-            start += len(block)
 
     def encode(
         self,
@@ -311,93 +329,48 @@ class LabelledTable:
 
         Each process of a group keeps its shard, and rank 0 also the held-out rows.
         """
-        source, without = self.source.source, self.source.without
+        table, options, target = self.source.table, self.source.options, self.source.target
+        without = [name for name in (target, self.source.weights, options.id, *options.drop) if name is not None]
+        training, scored = self._of_all_rows(~held_out), self._of_all_rows(held_out)
 
         def show_reading() -> None:
-            progress.update(f"reading {source.path.name}", source.fraction_read())
+            progress.update(f"reading {table.path.name}", table.fraction_read())
 
-        training = ~held_out
-        preprocessing, notes = profile_table(
-            source,
-            source.features(without),
-            self.source.column_options,
-            target=self.source.target,
-            rows=None if not held_out.any() and self.kept.all() else self._of_all_rows(training),
+        preprocessing = profile_table(
+            *(table, table.features(without), options),
+            target=target,
+            rows=None if training.all() else training,
             weights=None if self.weight is None else self._of_all_rows(self.weight),
             on_batch=show_reading,
         )
-        out.note_all(notes)
-        encoder, width = (
-            RowEncoder(preprocessing, source, without=without, fill=True, is_training=True),
-            preprocessing.n_features,
-        )
-        on_disk = cache is not None and cache.is_needed(len(self.y), width)
+        out.note_all(preprocessing.notes)
+        from crisptree.encoding.table_encoder import RowEncoder  # which imports scikit-learn: what is refused is by now
+
+        encoder = RowEncoder(preprocessing, table, without=without, fill=True, is_training=True)
+        n_rows, width = len(self.y), preprocessing.n_features
+        on_disk = cache is not None and cache.is_needed(n_rows, width)
         if cache is not None and on_disk:
             if not cache.always:
-                size = f"{4 * len(self.y) * width / 1e9:.1f} GB"
+                size = f"{4 * n_rows * width / 1e9:.1f} GB"
                 out.note(f"the encoded rows take {size}: they stay on disk and train in batches (--stream).")
-            X, X_held_out = cache.write(self._kept_blocks(encoder.encode_batches(show_reading)), held_out, width)
+            X, X_held_out = cache.write(encoder.encode_batches(show_reading), (training, scored), width)
         else:
-            own = np.zeros_like(held_out)
+            own = np.zeros_like(training)
             own[rank.shard(np.flatnonzero(training))] = True
-            wanted = own | held_out if rank.is_first else own
-            selected = self._of_all_rows(wanted)
-            X = rows = encoder.encode_all(show_reading, None if selected.all() else selected)
+            wanted = own | scored if rank.is_first else own
+            X = rows = encoder.encode_all(show_reading, None if wanted.all() else wanted)
             X_held_out = rows[:0]
             if not np.array_equal(wanted, own):
-                X, X_held_out = rows[own[wanted]], rows[held_out[wanted]]
+                X, X_held_out = rows[own[wanted]], rows[scored[wanted]]
         out.note_all(encoder.notes())
-        classes = None if self.is_regression else np.unique(self.y[training])
-        scored = None
-        if held_out.any() and rank.is_first:
-            y = self.y[held_out]
-            scored = LabelledRows(X_held_out, y if classes is None else np.searchsorted(classes, y))
-        weight = None if self.weight is None else self.weight[training]
-        return TrainingTable(
-            preprocessing, X, self.y[training], weight, classes, scored, source.image_shape, on_disk=on_disk
+        y, weight = self.y[~held_out], None if self.weight is None else self.weight[~held_out]
+        result = TrainingTable(
+            *(preprocessing, X, y, weight, None if self.is_regression else np.unique(y), None, table.image_shape),
+            on_disk=on_disk,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingSource:
-    """An open training table, whose columns have one role each."""
-
-    source: TableFile
-    csv: CsvFormat
-    target: str
-    requested_target: str | None
-    weights: str | None
-    task: str
-    column_options: ColumnOptions
-    drop_missing_target: bool = False
-
-    @property
-    def without(self) -> set[str]:
-        """The columns that are not features."""
-        others = {self.target, self.weights, self.column_options.id, *self.column_options.drop}
-        return {name for name in others if name is not None}
-
-    def read(self, progress: ProgressDisplay, out: Output) -> LabelledTable:
-        """Read the target and the weights of all rows."""
-        source, target, missing = self.source, self.target, self.csv.missing
-        progress.update(f"reading {source.path.name}", source.fraction_read())
-        kept = find_labelled_rows(source, target, missing) if self.drop_missing_target else None
-        remedy = "Remove rows without one, or leave them out with `drop_missing_target=True`."
-        labels = read_labels(source, target, missing, rows=kept, remedy=remedy)
-        is_regression = self.task == "regression" or (self.task == "auto" and is_regression_target(labels))
-        y = (
-            read_numbers(source, target, missing, rows=kept)
-            if is_regression
-            else parse_class_labels(labels, source.path, target)
-        )
-        if not len(y):
-            raise TableError(f"{source.path} must have rows; it has none.")
-        weight = None if self.weights is None else read_weights(source, self.weights, missing, rows=kept)
-        if kept is not None and not kept.all():
-            out.note(f"{counted(int((~kept).sum()), 'row')} without a target, left out.")
-        if is_regression and self.task == "auto":
-            out.note(f"the target {target!r} holds numbers, so this is a regression (--task regression).")
-        return LabelledTable(self, y, weight, is_regression, np.ones(len(y), dtype=bool) if kept is None else kept)
+        if not (held_out.any() and rank.is_first):
+            return result
+        return replace(result, held_out=LabelledRows(X_held_out, result.encode_labels(self.y[held_out])))
 
 
 def open_training_table(
@@ -409,36 +382,32 @@ def open_training_table(
     keep_constant: bool = False,
 ) -> TrainingSource:
     """Open a table and check that the flags name columns of it, each for one role; only its head is read."""
-    source = csv.open(path)
-    name = columns.target or source.target or ("y" if source.matrix else None)
-    if name is None:
-        raise typer.BadParameter(f"name the target column with --target; {source.path} has {listed(source.names)}.")
-    target = source.column(name, "--target")
-    named: dict[str, Any] = {flag: getattr(columns, flag) for flag in ("drop", "categorical", "numeric", "dates")}
-    for flag, value in {**named, "id": id}.items():
-        if value and source.matrix:
-            raise typer.BadParameter(f"--{flag} is for tables with named columns; those of {source.path} have none.")
-    named = {flag: source.columns(names, f"--{flag}") for flag, names in named.items()}
-    id = None if id is None else source.column(id, "--id")
-    weights = None if columns.weights is None else source.column(columns.weights, "--weights")
+    table = csv.open(path)
+    target = columns.target or table.target or ("y" if table.matrix else None)
+    if target is None:
+        raise typer.BadParameter(f"name the target column with --target; {table.path} has {format_names(table.names)}.")
+    single: dict[str, str | None] = {"target": target, "weights": columns.weights, "id": id}
+    several = {flag: getattr(columns, flag) for flag in ("drop", "categorical", "numeric", "dates")}
+    for flag, value in {"id": id, **several}.items():
+        if value and table.matrix:
+            raise typer.BadParameter(f"--{flag} is for tables with named columns; those of {table.path} have none.")
+    named = {flag: [] if name is None else [table.column(name, f"--{flag}")] for flag, name in single.items()}
+    named |= {flag: table.columns(names, f"--{flag}") for flag, names in several.items()}
     roles: dict[str, str] = {}
-    by_flag: dict[str, list[Any]] = {"target": [target], "weights": [weights], "id": [id], **named}
-    for flag, names in by_flag.items():
+    for flag, names in named.items():
         for name in names:
-            if name is not None and roles.setdefault(name, flag) != flag:
+            if roles.setdefault(name, flag) != flag:
                 raise typer.BadParameter(f"--{flag} {name} is also what --{roles[name]} names; a column has one role.")
-    column_options = ColumnOptions(
-        **named,
+    options = ColumnOptions(
+        **{flag: named[flag] for flag in several},
         missing=csv.missing,
         max_categories=columns.max_categories,
         id=id,
-        keep_constant=keep_constant or bool(source.matrix),
+        keep_constant=keep_constant or bool(table.matrix),
         fill=columns.handle_missing == "fill",
         min_frequency=columns.min_frequency,
     )
-    return TrainingSource(
-        *(source, csv, target, columns.target, weights, columns.task, column_options, columns.drop_missing_target)
-    )
+    return TrainingSource(table, csv, columns, target, columns.weights, options)
 
 
 def train(model: Any, out: Output, progress: ProgressDisplay, *rows: Any, **more: Any) -> float:
@@ -469,7 +438,7 @@ def parse_class_weight(entries: list[str] | None, y: npt.NDArray[Any]) -> dict[A
         if label not in labels:
             hint = suggest_name(label, labels)
             raise typer.BadParameter(
-                f"--class-weight names the class {label!r}; the classes are {listed(labels)}.{hint}"
+                f"--class-weight names the class {label!r}; the classes are {format_names(labels)}.{hint}"
             )
         weights[labels[label]] = float(weight)
     return weights

@@ -17,19 +17,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from crisptree.data.raw_rows import MAX_FEATURES, MAX_FLOAT32, SparseRows
-from crisptree.encoding.column_profile import MIN_ROWS_FOR_ID
-from crisptree.encoding.column_values import (
-    ColumnValues,
-    RefusedColumns,
-    TableError,
-    check_unique_names,
-    extract_values,
-    listed,
-    suggest_name,
-)
 from crisptree.encoding.containers import (
+    ColumnValues,
     as_table,
+    check_unique_names,
     convert_records,
+    extract_values,
     get_column_labels,
     is_arrow,
     is_pandas,
@@ -38,9 +31,9 @@ from crisptree.encoding.containers import (
     refuse_batches,
     reorder_columns,
 )
-from crisptree.encoding.preprocessing import Preprocessing, describe_filled
-from crisptree.encoding.table_encoder import TableEncoder
-from crisptree.exceptions import CrispTreeWarning
+from crisptree.encoding.preprocessing import MIN_ROWS_FOR_ID, Preprocessing
+from crisptree.encoding.table_encoder import TableEncoder, describe_filled
+from crisptree.exceptions import CrispTreeWarning, RefusedColumns, TableError, format_names, suggest_name
 from crisptree.targets.base import check_utf8, detach, rescale_weights
 
 Shape = tuple[int, ...]
@@ -105,7 +98,7 @@ def check_rows(X: Any, schema: InputSchema, estimator: BaseEstimator) -> Singles
     X = reorder_columns(materialize(detach(X)), schema.column_labels)
     check_columns(X)
     if schema.encoder is not None:
-        return schema.encoder.encoded(X)
+        return schema.encoder.encode_rows(X)
     X = convert_records(X)
     if isinstance(X, Mapping) and not is_sparse(X):  # a dok_matrix of SciPy is a dictionary too
         return _stack_columns(X, schema)
@@ -175,7 +168,7 @@ def check_fit_rows(
     checks = {"dtype": np.float32, "order": "C", "accept_sparse": "csr", "multi_output": multi_output}
     if schema.encoder is not None:
         # Rows of weight zero, which the encoder has not seen, may have missing values where no other row has.
-        X = schema.encoder.encoded(X, fill=is_new)
+        X = schema.encoder.encode_rows(X, fill=is_new)
         _check_lengths(X, y)
         with _name_invalid_columns(X, None, fitting=is_new):
             X, y = check_X_y(X, y, estimator=estimator, **checks)
@@ -295,7 +288,9 @@ def _stack_columns(columns: Mapping[Any, Any], schema: InputSchema) -> Singles:
         )
     lacking = [name for name in names if name not in columns]
     if lacking:
-        raise ValueError(f"X must have the columns that the model was trained on; it has no {listed(lacking, 5)}.")
+        raise ValueError(
+            f"X must have the columns that the model was trained on; it has no {format_names(lacking, 5)}."
+        )
     columns = {name: columns[name] for name in names}
     table = as_table(columns)
     with _name_invalid_columns(columns, names):
@@ -348,10 +343,10 @@ def fit_encoder(
     try:
         encoder._learn(X, _read_weights(sample_weight, as_table(X).num_rows))
     except RefusedColumns as error:
-        names = list(error.reasons)
+        example = ", ".join(f"{parameter}={names}" for parameter, names in error.remedies.items())
         raise TableError(
             f"{error}\n`drop`, `dates`, `numeric`, `missing` and `max_categories` are parameters of a TableEncoder, "
-            f"for example {class_name}(categorical_features=TableEncoder(drop={names}))."
+            f"for example {class_name}(categorical_features=TableEncoder({example}))."
         ) from None
     encoder.warn_of_ids()
     return encoder
@@ -370,7 +365,7 @@ def _read_weights(sample_weight: Any, n_rows: int) -> npt.NDArray[np.float64] | 
 
 
 def _create_encoder(categorical: Any) -> TableEncoder:
-    if hasattr(categorical, "encoded"):
+    if hasattr(categorical, "encode_rows"):
         encoder: TableEncoder = clone(categorical)
         return encoder
     return TableEncoder(categorical=() if isinstance(categorical, str) else categorical)
@@ -381,7 +376,7 @@ def needs_encoder(categorical: Any, X: Any) -> bool:
     X = convert_records(X)
     if categorical is None or hasattr(X, "toarray") or len(getattr(X, "shape", (0, 0))) != 2:
         return False
-    if not isinstance(categorical, str) and (hasattr(categorical, "encoded") or len(categorical)):
+    if not isinstance(categorical, str) and (hasattr(categorical, "encode_rows") or len(categorical)):
         return True
     if isinstance(X, Mapping) or is_arrow(X):
         return True

@@ -254,15 +254,19 @@ def _read_connect4(path: Path) -> list[npt.NDArray[Any]]:
         raise DataFormatError(
             f"{content.member} in {path} must have the SHA-256 {content.sha256}; it has {actual}. Download it again."
         )
-    rows = [line.split(",") for line in data.decode("latin-1").splitlines() if line.strip()]
-    for number, row in enumerate(rows, 1):
-        if len(row) != N_CELLS + 1 or not set(row[:-1]) <= set(CELL_STATES) or row[-1] not in CONNECT4_CLASSES:
-            raise DataFormatError(
-                f"a row of {path} must be {N_CELLS} times b, o or x and then win, loss or draw; row {number} is "
-                f"{','.join(row)[:100]!r}."
-            )
+    pattern = rf"(?:[{''.join(CELL_STATES)}],){{{N_CELLS}}}(?:{'|'.join(CONNECT4_CLASSES)})"
+    rows = _split_lines(data, pattern, path, f"{N_CELLS} times b, o or x and then win, loss or draw")
     table = np.array(rows, dtype=str).reshape(-1, N_CELLS + 1)
     return [np.searchsorted(CELL_STATES, table[:, :-1]), np.searchsorted(CONNECT4_CLASSES, table[:, -1])]
+
+
+def _split_lines(data: bytes, pattern: str, path: Path, must: str) -> list[list[str]]:
+    """Split lines at commas; each but empty ones must match a regular expression, in words ``must``."""
+    lines = [line for line in data.decode("latin-1").splitlines() if line.strip()]
+    for number, line in enumerate(lines, 1):
+        if re.fullmatch(pattern, line) is None:
+            raise DataFormatError(f"a row of {path} must be {must}; row {number} is {line[:100]!r}.")
+    return [line.split(",") for line in lines]
 
 
 def load_sensit(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
@@ -359,13 +363,8 @@ def load_letter(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
     (12800, 16)
     """
     path = locate("letter", data_home).paths[0]
-    rows = [line.split(",") for line in read_bytes(path).decode("latin-1").splitlines() if line.strip()]
-    for number, row in enumerate(rows, 1):
-        if len(row) != N_LETTER_FEATURES + 1 or row[0] not in CAPITALS or not all(map(str.isdigit, row[1:])):
-            raise DataFormatError(
-                f"a row of {path} must be a capital letter and then {N_LETTER_FEATURES} whole numbers; row {number} is "
-                f"{','.join(row)[:100]!r}."
-            )
+    must = f"a capital letter and then {N_LETTER_FEATURES} whole numbers"
+    rows = _split_lines(read_bytes(path), rf"[A-Z](?:,[0-9]+){{{N_LETTER_FEATURES}}}", path, must)
     X = np.array([row[1:] for row in rows], dtype=np.float32).reshape(-1, N_LETTER_FEATURES)
     y = np.array([CAPITALS.index(row[0]) for row in rows], dtype=np.int64)
     n_train = CATALOG["letter"].rows["train"]  # in the order of the file, as its publisher did

@@ -1,4 +1,4 @@
-"""The preprocessing of a table's columns, explicit, frozen and stored with the model, and its application to rows.
+"""The preprocessing of a table's columns, found in one pass over the training rows and stored with the model.
 
 A number stays a number; a missing one becomes the mean of training, and if any was missing in training a feature of
 its own says so. A category becomes one feature per value seen in training. Nothing else happens.
@@ -7,39 +7,37 @@ its own says so. A category becomes one feature per value seen in training. Noth
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from types import UnionType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.encoding.column_values import (
+from crisptree.encoding.containers import ColumnValues, TableLike, extract_values
+from crisptree.encoding.text_formats import (
+    DATE,
+    DATE_PARTS,
     DEFAULT_FORMAT,
     FORMAT_REMEDY,
     LOCALIZED_NUMBER,
-    ColumnValues,
+    ZERO_PADDED,
+    Doubles,
     NumberFormat,
-    RefusedColumns,
-    TableError,
-    counted,
-    extract_values,
-    listed,
-    suggest_name,
+    extract_date_parts,
 )
-from crisptree.encoding.containers import TableLike
-from crisptree.encoding.date_parts import DATE_PARTS, extract_date_parts
+from crisptree.exceptions import RefusedColumns, TableError, format_names
 from crisptree.files import reading
 from crisptree.targets.base import check_utf8
 
 Rows = npt.NDArray[np.float32]
 
-VERSION = 1
+SECTION_VERSION = 1
+"""Version of the section of a preprocessing in model files."""
+
 KINDS = ("number", "boolean", "category")
 MISSING = ("", "nan", "NaN")
 """Texts that mean a missing value, beside those the user names."""
@@ -78,6 +76,14 @@ class Column:
     def input_name(self) -> str:
         """Return the column of the table that it is made of."""
         return self.date or self.name
+
+    @property
+    def is_consistent(self) -> bool:
+        """Return True for a column that a training can have made."""
+        is_part = self.kind == "number" and self.part in DATE_PARTS and bool(self.date)
+        if self.kind not in KINDS or math.isinf(self.mean) or not (is_part or not self.part):
+            return False
+        return len(set(self.categories)) == len(self.categories) and (self.kind == "category" or not self.categories)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -225,352 +231,439 @@ class Preprocessing:
             return f"{column.name} is {'true' if value else 'false'}"
         return f"{column.name} = {value:.6g}"
 
-    def section(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Return what a model file stores: a JSON object and arrays."""
-        columns = [
-            {"name": column.name, "kind": column.kind}
-            | ({"categories": list(column.categories)} if column.categories else {})
-            | ({"grouped": True} if column.grouped else {})
-            | ({"part": column.part, "date": column.date, "day_first": column.day_first} if column.part else {})
-            for column in self.columns
-        ]
-        content = {"version": VERSION, "named": self.named, "missing": list(self.missing), "target": self.target}
-        mean = np.array([column.mean for column in self.columns], dtype=np.float64)
-        missing = np.array([column.missing for column in self.columns], dtype=np.uint8)
-        further = {"left_out": dict(self.left_out), "inputs": list(self.inputs), "columns": columns}
-        if self.number_format != DEFAULT_FORMAT:
-            further["written"] = asdict(self.number_format)
-        if self.id is not None:
-            further["id"] = self.id
-        if not self.fill:
-            further["handle_missing"] = "error"
-        if self.notes:
-            further["notes"] = list(self.notes)
-        return {**content, **further}, {"mean": mean, "missing": missing}
 
-    @classmethod
-    def from_section(cls, content: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Preprocessing:
-        """Restore what ``section`` returned; types and lengths are checked."""
-        if content.get("version") != VERSION:
-            raise TableError(
-                f"the preprocessing in the model file has version {content.get('version')!r}; this version of "
-                f"crisptree reads version {VERSION}. Update it."
-            )
-        try:
-            mean, missing = _check_array(arrays["mean"], "f"), _check_array(arrays["missing"], "u")
-            entries = _of_type(content["columns"], list)
-            if not len(entries) == len(mean) == len(missing):
-                raise TypeError("columns and arrays must be of one length")
-            columns = tuple(_column(*entry) for entry in zip(entries, mean, missing, strict=True))
-            if len({column.name for column in columns}) < len(columns):
-                raise TypeError("columns must have different names")
-            return cls(
-                columns,
-                named=_of_type(content["named"], bool),
-                missing=tuple(_of_type(text, str) for text in content["missing"]),
-                target=_of_type(content["target"], str | None),
-                left_out={_of_type(name, str): _of_type(why, str) for name, why in content["left_out"].items()},
-                inputs=_inputs(content.get("inputs", []), columns),
-                number_format=_number_format(content.get("written", {})),
-                id=_of_type(content.get("id"), str | None),
-                notes=tuple(_of_type(note, str) for note in _of_type(content.get("notes", []), list)),
-                fill=content.get("handle_missing") != "error",
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise TableError(
-                f"the preprocessing in the model file is damaged ({error}). Write the file again."
-            ) from error
+MAX_CATEGORIES = 100
+HANDLE_MISSING = ("fill", "error")
+MIN_ROWS_FOR_ID, ID_SHARE, NEAR_ID_SHARE = 20, 0.9, 0.5
+"""A text column of so many rows in which hardly any value repeats names the rows and describes nothing: it is refused
+where the share of distinct values is at least the first one, and noted where it is at least the second."""
+
+MAX_COUNTED, MAX_COUNTED_TO_GROUP = 10_000, 2**20
+"""Distinct values of a text column that are counted, without and with ``min_frequency``."""
+
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
+
+LEFT_OUT = {
+    "constant": "constant",
+    "no values": "without any value",
+    "only rare values": "whose values are all rarer than `min_frequency`",
+}
+"""Reasons to leave a column out, and their wording in notes."""
 
 
-def _column(entry: Any, mean: Any, missing: Any) -> Column:
-    categories = tuple(_of_type(value, str) for value in entry.get("categories", ()))
-    if entry["kind"] not in KINDS or (categories and entry["kind"] != "category"):
-        raise TypeError(f"a column of kind {entry['kind']!r}")
-    if math.isinf(mean) or len(set(categories)) < len(categories):
-        raise TypeError(f"the column {entry['name']!r}")
-    part = _of_type(entry.get("part", ""), str)
-    if part and (part not in DATE_PARTS or entry["kind"] != "number"):
-        raise TypeError(f"the part {part!r} of a date")
-    return Column(
-        _of_type(entry["name"], str),
-        entry["kind"],
-        float(mean),
-        bool(missing),
-        categories,
-        entry.get("grouped") is True,
-        part,
-        _of_type(entry["date"], str) if part else "",
-        entry.get("day_first") is not False,
-    )
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Options of the user for the columns of a table."""
+
+    drop: Collection[str] = ()
+    categorical: Collection[str] = ()
+    numeric: Collection[str] = ()
+    missing: Collection[str] = ()
+    max_categories: int = MAX_CATEGORIES
+    keep_constant: bool = False
+    id: str | None = None
+    fill: bool = True
+    min_frequency: float | None = None
+    dates: Collection[str] = ()
 
 
-def _inputs(names: Any, columns: tuple[Column, ...]) -> tuple[str, ...]:
-    """Parse the names of all columns of the training table, which include those that are used; none in older files."""
-    inputs = tuple(_of_type(name, str) for name in _of_type(names, list))
-    if inputs and (len(set(inputs)) < len(inputs) or not {column.input_name for column in columns} <= set(inputs)):
-        raise TypeError("the table's columns must be different, and those that are used among them")
-    return inputs
+@dataclass
+class ColumnProfile:
+    """Statistics of one column, updated batch by batch."""
 
+    name: str
+    source: TableLike
+    options: ColumnOptions
+    n_values: int = 0
+    n_missing: int = 0
+    n_numbers: int = 0
+    weight: float = 0.0
+    total: float = 0.0
+    low: float = np.inf
+    high: float = -np.inf
+    kinds: set[str] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
+    n_localized: int = 0
+    localized: tuple[int, Any] | None = None
+    bad: tuple[int, Any] | None = None
+    padded: str | None = None
+    has_fractions: bool = False
+    refusal: TableError | None = None
+    is_unique: bool = True
+    is_counted: bool = True
+    all_boolean: bool = True
+    all_dates: bool = True
+    is_row_number: bool = True
+    row_offset: float | None = None
 
-def _number_format(content: Any) -> NumberFormat:
-    """Parse the number format; the default where the file has none."""
-    decimal, thousands = content.get("decimal", "."), content.get("thousands")
-    units = tuple(_of_type(unit, str) for unit in _of_type(content.get("units", []), list))
-    return NumberFormat(_of_type(decimal, str), _of_type(thousands, str | None), units)
+    def __post_init__(self) -> None:
+        self.shown = f"{self.source.path}: column {self.name!r}"
+        self.as_category, self.max_categories = self.name in self.options.categorical, self.options.max_categories
+        self.drop, self.categorical = f"`drop={[self.name]}`", f"`categorical={[self.name]}`"
 
-
-def _check_array(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
-    if array.ndim != 1 or array.dtype.kind != kind:
-        raise TypeError(f"an array of {array.dtype} with shape {array.shape}")
-    return array
-
-
-def _of_type(value: Any, kind: type | UnionType) -> Any:
-    if not isinstance(value, kind):
-        raise TypeError(f"{value!r} must be of type {getattr(kind, '__name__', kind)}")
-    return value
-
-
-class RowEncoder:
-    """Apply a preprocessing to one table, and count what training did not know.
-
-    ``without`` are columns that are no features, where columns are found by position; ``missing`` are more texts that
-    mean a missing value. With ``fill``, by default that of the preprocessing, the mean replaces a value that is
-    missing where none was in training; otherwise that is an error. With ``is_training``, rows are those of the
-    training table, held-out ones included: errors name the remedies of a fit.
-    """
-
-    def __init__(
-        self,
-        preprocessing: Preprocessing,
-        source: TableLike,
-        *,
-        without: Collection[str] = (),
-        missing: Collection[str] = (),
-        fill: bool | None = None,
-        is_training: bool = False,
-    ) -> None:
-        self.preprocessing, self.source, self.is_training = preprocessing, source, is_training
-        self.fill = preprocessing.fill if fill is None else fill
-        self.missing = {*preprocessing.missing, *missing}
-        self.names = _match_columns(preprocessing, source, without)
-        self.unknown: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self.filled: Counter[str] = Counter()
-
-    def encode(self, batch: Any, start: int) -> Rows:
-        """Encode the rows of a batch whose first one is row ``start`` of the table, counted from 0.  (n, n_features)"""
-        X = np.zeros((batch.num_rows, self.preprocessing.n_features), dtype=np.float32)
-        place, refused = 0, {}
-        for name, column in zip(self.names, self.preprocessing.columns, strict=True):
-            width = len(column.features)
-            try:
-                self._encode_column(column, batch.column(name), X[:, place : place + width], start)
-            except TableError as error:
-                refused[column.input_name] = str(error)
-            place += width
-        if refused:
-            raise RefusedColumns(self.source.path, refused)
-        return X
-
-    def _encode_column(self, column: Column, given: Any, part: Rows, start: int) -> None:
-        values = self._extract(column, given, start)
-        if not (self.fill or column.missing or values.present.all()):
-            self._refuse_missing(column, values, start)
-        if column.kind == "category":
-            self._encode_category(column, values, part)
-        else:
-            self._encode_number(column, values, part, start)
-        if column.missing:
-            part[~values.present, -1] = 1
-        elif not values.present.all():
-            self.filled[column.name] += int((~values.present).sum())
-
-    def _extract(self, column: Column, given: Any, start: int) -> ColumnValues:
-        """Extract the values of a column, of a date those of its part."""
-        values = extract_values(given, column.input_name, self.missing, self.source.number_format)
-        if not column.part or not len(values):
-            return values
-        parts, is_readable = extract_date_parts(values, day_first=column.day_first)
-        if column.part not in parts or not is_readable.all():
-            wrong = ~is_readable if column.part in parts else np.ones(len(values), dtype=bool)
-            row, value = values.find_first(wrong, start)
-            raise TableError(
-                f"{self.source.path}: column {column.input_name!r} must hold dates or times, as in training; row "
-                f"{row} has {str(value)!r}. Correct it, or leave the row out."
-            )
-        return replace(values, kind="number", array=parts[column.part], texts=None)
-
-    def encode_all(
-        self, on_batch: Callable[[], Any] = lambda: None, wanted: npt.NDArray[np.bool_] | None = None
-    ) -> Rows:
-        """Encode all rows of the file, or those that are wanted: no others are kept in memory.  (n, n_features)"""
-        blocks, start = [np.zeros((0, self.preprocessing.n_features), dtype=np.float32)], 0
-        for block in self.encode_batches(on_batch):
-            if wanted is not None:
-                start, block = start + len(block), block[wanted[start : start + len(block)]]
-            blocks.append(block)
-        return np.concatenate(blocks)
-
-    def encode_batches(self, on_batch: Callable[[], Any] = lambda: None) -> Iterator[Rows]:
-        """Iterate over all rows of the file, a batch at a time."""
-        with reading(self.source.path, TableError, self.source.kind):
-            for batch in self.source.batches(list(dict.fromkeys(self.names))):
-                yield self.encode(batch, self.source.n_read)
-                on_batch()
-
-    def notes(self) -> Iterator[str]:
-        """Iterate over notes for the user on the rows so far."""
-        no_feature = "all its features are 0 there."
-        for name, counts in self.unknown.items():
-            unknown = counted(sum(counts.values()), "value")
-            yield f"column {name!r}: {unknown} that training did not know ({listed(counts, 5)}); {no_feature}"
-        if filled := [column for column in self.preprocessing.columns if self.filled[column.name]]:
-            yield describe_filled(filled, sum(self.filled.values()))
-
-    def extract_columns(self, batch: Any) -> dict[str, list[Any]]:
-        """Return the columns of training as numbers, booleans and text, None where a value is missing.
-
-        Examples
-        --------
-        >>> columns = (Column("age", "number"), Column("plan", "category", categories=("1", "gold")))
-        >>> from crisptree.encoding.containers import as_table
-        >>> table = as_table({"age": ["41", ""], "plan": ["1.0", " gold "]})
-        >>> RowEncoder(Preprocessing(columns), table).extract_columns(table)
-        {'age': [41.0, None], 'plan': ['1', 'gold']}
-        """
-        decoded = {}
-        for name, column in zip(self.names, self.preprocessing.columns, strict=True):
-            values = self._extract(column, batch.column(name), 0)
-            present: Sequence[Any]
-            if column.kind == "category":
-                codes, _ = values.encode(column.categories)
-                known = enumerate(codes.tolist())
-                present = [column.categories[code] if code >= 0 else str(values.get_value(at)) for at, code in known]
-            else:
-                numbers = _to_numbers(column, values)
-                present = [] if numbers is None else numbers.tolist()
-                if column.kind == "boolean":
-                    present = [bool(value) if value in (0, 1) else value for value in present]
-            cells: list[Any] = [None] * len(values.present)
-            for row, value in zip(values.where.tolist(), present, strict=True):
-                cells[row] = value
-            decoded[column.name] = cells
-        return decoded
-
-    def _encode_number(self, column: Column, values: ColumnValues, part: Rows, start: int) -> None:
-        shown = f"{self.source.path}: column {column.name!r}"
-        numbers = _to_numbers(column, values)
-        if numbers is None and values.kind != "text":
-            raise TableError(
-                f"{shown} must hold numbers, as in training; it holds dates. Make the same numbers of them."
-            )
-        if numbers is None:
-            row, value = values.find_first(~values.is_number(), start)
-            what = "true or false" if column.kind == "boolean" else "numbers"
-            how = self._suggest(column, value)
-            raise TableError(f"{shown} must hold {what}, as in training; row {row} has {value!r}. {how}")
-        missing = ~values.present
-        if missing.any() and np.isnan(column.mean):
-            raise TableError(
-                f"{shown} must have a number in every row, because the model keeps nothing to fill a missing one with; "
-                f"row {start + int(missing.argmax())} has none."
-            )
-        with np.errstate(over="ignore", under="ignore"):
-            if missing.any():
-                part[missing, 0], part[values.present, 0] = column.mean, numbers
-            else:
-                part[:, 0] = numbers
-        not_finite = ~np.isfinite(part[:, 0])
-        if not_finite.any():
-            raise TableError(
-                f"{shown} must hold finite numbers that single precision can hold; "
-                f"row {start + int(not_finite.argmax())} does not. Correct it, or leave the row out."
-            )
-
-    def _suggest(self, column: Column, value: str) -> str:
-        """Say what to do about a text that is no number; ``predict`` has no parameter for missing values."""
-        if self.source.kind != "table":
-            names = f"; if the column holds names of categories, say `categorical={[column.name]}`."
-            if re.search(LOCALIZED_NUMBER, value):
-                return FORMAT_REMEDY + (names if self.is_training else ".")
-            return f"If that means a missing value, say `missing={[value]}`" + (names if self.is_training else ".")
-        can_be_missing = column.missing or self.fill
-        missing = ", or put None in its place if it means a missing value" if can_be_missing else ""
-        return f"Correct it{missing}, or leave the row out."
-
-    def _encode_category(self, column: Column, values: ColumnValues, part: Rows) -> None:
-        codes, unknown = values.encode(column.categories)
-        known = codes >= 0
-        part[values.where[known], codes[known]] = 1
-        if column.grouped:
+    def add(self, values: ColumnValues, start: int, weights: Doubles | None = None) -> None:
+        """Add a batch; ``weights`` are sample weights of its rows, None for equal weights."""
+        self.n_missing += len(values.present) - len(values)
+        self.as_category = self.as_category or values.is_category
+        if not len(values):
             return
-        for text, count in unknown.items():
-            counts = self.unknown[column.name]
-            # A column of ids would otherwise be kept whole.
-            counts[text if text in counts or len(counts) < 1000 else "…"] += count
+        self.kinds.add(values.kind)
+        self.n_values += len(values)
+        numbers = values.to_numbers()
+        each = None if weights is None else weights[values.where]
+        self.weight += len(values) if each is None else float(each.sum())
+        if values.kind == "text" or self.as_category:
+            self._count_texts(values)
+        if values.kind == "text":
+            self._find_padding(values)
+        if numbers is not None:
+            self.all_boolean = self.all_boolean and values.kind == "boolean"
+            self.all_dates = False
+            self._add_numbers(numbers, values, start, each)
+        else:
+            self.is_row_number = False
+            if values.kind == "text":
+                self._add_texts(values, start, each)
 
-    def _refuse_missing(self, column: Column, values: ColumnValues, start: int) -> None:
-        raise TableError(
-            f"{self.source.path}: column {column.name!r} must have a value in every row, because none was missing in "
-            f"training; row {start + int(values.present.argmin())} has none. Fill it or leave the row out, or train "
-            "with rows in which it is missing."
-        )
+    def _find_padding(self, values: ColumnValues) -> None:
+        """Find digits that begin with a zero, which make the column a category unless the user says otherwise."""
+        if self.padded is None and self.name not in self.options.numeric:
+            padded = values.match(ZERO_PADDED)
+            self.padded = str(values.find_first(padded, 0)[1]) if padded.any() else None
 
+    def _count_texts(self, values: ColumnValues) -> None:
+        """Count the distinct values until they are too many for a category; those of numbers need not be counted."""
+        is_number = values.to_numbers() is not None and not self.as_category
+        most = MAX_COUNTED if self.options.min_frequency is None else MAX_COUNTED_TO_GROUP
+        limit = self.max_categories if is_number else max(self.max_categories, most)
+        if len(self.counts) > limit:
+            self.is_counted = False
+            return
+        n_distinct, counts = values.value_counts(limit + 1)
+        self.is_unique = self.is_unique and n_distinct == len(values)
+        self.is_counted = self.is_counted and n_distinct <= limit
+        self.counts.update(counts)
 
-def describe_filled(columns: Sequence[Column], n_values: int) -> str:
-    """Describe values that were filled in columns in which none was missing in training.
+    def _add_texts(self, values: ColumnValues, start: int, each: Doubles | None) -> None:
+        truths = values.to_booleans()
+        self.all_boolean = self.all_boolean and truths is not None
+        if truths is not None:
+            self.total += float(truths.sum() if each is None else truths @ each)
+        self.all_dates = self.all_dates and bool(values.match(DATE).all())
+        mask = values.is_number()
+        localized = ~mask & values.match(LOCALIZED_NUMBER)
+        self.n_numbers += int(mask.sum())
+        self.n_localized += int(localized.sum())
+        if self.localized is None and localized.any():
+            self.localized = values.find_first(localized, start)
+        if self.bad is None and not (mask | localized).all():
+            self.bad = values.find_first(~(mask | localized), start)
 
-    Examples
-    --------
-    >>> describe_filled([Column("age", "number", mean=40.0)], 2)
-    "column 'age': 2 missing values, none in training; the mean 40 stands in."
-    >>> describe_filled([Column("age", "number", mean=40.0), Column("plan", "category")], 3)
-    "columns 'age', 'plan': 3 missing values, none in training; means stand in, and all features of a category are 0."
-    """
-    count, has_categories = counted(n_values, "missing value"), any(column.kind == "category" for column in columns)
-    if len(columns) == 1:
-        mean = f"the mean {columns[0].mean:.6g} stands in."
-        instead = "all its features are 0 there." if has_categories else mean
-        return f"column {columns[0].name!r}: {count}, none in training; {instead}"
-    instead = "means stand in" + (", and all features of a category are 0" if has_categories else "")
-    return f"columns {listed(column.name for column in columns)}: {count}, none in training; {instead}."
-
-
-def find_unknown_columns(preprocessing: Preprocessing, source: TableLike) -> list[str]:
-    """Return the columns of the table that training did not know."""
-    if not preprocessing.named or source.matrix:
-        return []
-    trained = (
-        {column.input_name for column in preprocessing.columns} | set(preprocessing.left_out) | {preprocessing.target}
-    )
-    return [name for name in source.names if name not in trained]
-
-
-def _match_columns(preprocessing: Preprocessing, source: TableLike, without: Collection[str]) -> list[str]:
-    """Return the table's column for every column of the preprocessing."""
-    trained = [column.input_name for column in preprocessing.columns]
-    if preprocessing.named and not source.matrix:
-        names = set(source.names)
-        lacking = [name for name in trained if name not in names]
-        if lacking:
-            raise TableError(
-                f"{source.path} must have all columns that the model was trained on; it has no {listed(lacking)}."
-                f"{suggest_name(lacking[0], find_unknown_columns(preprocessing, source))}"
+    def _add_numbers(self, numbers: Doubles, values: ColumnValues, start: int, each: Doubles | None) -> None:
+        too_large = np.abs(numbers) > MAX_FLOAT32
+        if too_large.any() and not self.as_category and self.refusal is None:
+            self.refusal = TableError(
+                f"{self.shown} must hold finite numbers that single precision can hold; row "
+                f"{values.find_first(too_large, start)[0]} has {numbers[int(np.argmax(too_large))]}. Correct it"
+                + ("." if self.source.matrix else f", or leave the column out with {self.drop}.")
             )
-        return trained
-    features = source.features({*without, *([preprocessing.target] if preprocessing.target else [])})
-    if len(features) == len(dict.fromkeys(trained)) < len(trained):
-        place = dict(zip(dict.fromkeys(trained), features, strict=True))
-        features = [place[name] for name in trained]
-    if len(features) != len(trained):
-        by_place = "features by their place; leave out what is none with `drop=['NAME']`"
-        takes = "columns by name" if preprocessing.named else by_place
-        raise TableError(
-            f"{source.path} must have {len(trained)} features; it has {len(features)}. The model takes {takes}."
+            return
+        offsets = numbers - (start + values.where)  # held-out rows leave gaps
+        self.row_offset = offsets[0] if self.row_offset is None else self.row_offset
+        self.is_row_number = self.is_row_number and bool((offsets == self.row_offset).all())
+        self.n_numbers += len(numbers)
+        self.has_fractions = self.has_fractions or bool(((numbers < 0) | (numbers != np.floor(numbers))).any())
+        self.total += float(numbers.sum() if each is None else numbers @ each)
+        self.low, self.high = min(self.low, float(numbers.min())), max(self.high, float(numbers.max()))
+
+    def resolve(self) -> list[Column] | str:
+        """Return the column as it will be used, or why it is left out."""
+        if self.refusal is not None:
+            raise self.refusal
+        keep = self.options.keep_constant
+        if not self.n_values:
+            return [Column(self.name, "number", mean=0.0, missing=True)] if keep else "no values"
+        column = self._column()
+        if column.kind == "category" and not column.categories:
+            return "only rare values"
+        by_number = self.n_numbers == self.n_values and column.kind != "category"
+        constant = self.low == self.high if by_number else len(self.counts) == 1
+        return "constant" if constant and not self.n_missing and not keep else [column]
+
+    def _column(self) -> Column:
+        missing = self.n_missing > 0
+        if self.holds_dates:
+            raise TableError(
+                f"{self.shown} holds dates or times, which are neither numbers nor categories. Make numbers of them "
+                f"first (a year, a weekday, an hour, days since an event), by `dates={[self.name]}` for example, or "
+                f"leave it out with {self.drop}."
+            )
+        if self.as_category or self.has_padded_numbers:
+            return self._category()
+        if self.kinds == {"boolean"} or (self.kinds == {"text"} and self.all_boolean):
+            return Column(self.name, "boolean", self.total / self.weight, missing)
+        if self.n_numbers == self.n_values:
+            return Column(self.name, "number", self.total / self.weight, missing)
+        self._refuse_mixed_numbers()
+        return self._category()
+
+    @property
+    def holds_dates(self) -> bool:
+        """Return True for dates, times of day and time differences, by type or all written so."""
+        return "date" in self.kinds or (self.kinds == {"text"} and self.all_dates and not self.as_category)
+
+    @property
+    def has_padded_numbers(self) -> bool:
+        """Return True if these are mostly digits, some begin with a zero, and nothing says that they are quantities."""
+        mostly = 2 * self.n_numbers > self.n_values
+        return self.padded is not None and mostly and not self.has_fractions and not self.as_category
+
+    def id_notes(self, column: Column) -> Iterator[str]:
+        """Iterate over notes on a column that may only identify the rows."""
+        if self.n_values < MIN_ROWS_FOR_ID:
+            return
+        if self.is_row_number and column.kind == "number":
+            how = "" if self.source.matrix else f" with {self.drop}"
+            yield f"column {self.name!r} counts the rows; if it only numbers them, leave it out{how}."
+        elif column.kind == "category" and not column.grouped and self.distinct_share >= NEAR_ID_SHARE:
+            yield (
+                f"column {self.name!r} has {len(self.counts):,} different values in {self.n_values:,} rows; if it only "
+                f"names them, leave it out with {self.drop}."
+            )
+
+    def notes(self, column: Column) -> Iterator[str]:
+        """Iterate over other notes on the column for the user."""
+        if self.has_padded_numbers:
+            yield (
+                f"column {self.name!r} has digits that begin with a zero, such as {self.padded!r}, so it is taken for "
+                f"a category; if these are numbers, say `numeric={[self.name]}`."
+            )
+        elif self.source.kind == "table" and column.kind == "number" and "text" in self.kinds:
+            yield (
+                f"column {self.name!r} holds numbers as text, and is taken for numbers; if these are names of "
+                f"categories, say {self.categorical}."
+            )
+        if column.grouped:
+            yield f"column {self.name!r}: values rarer than `min_frequency` share one encoding."
+
+    def _refuse_mixed_numbers(self) -> None:
+        if 2 * (self.n_numbers + self.n_localized) <= self.n_values:
+            return
+        if_names = f"if the column holds names of categories, say {self.categorical}."
+        bad = f"row {self.bad[0]} has {self.bad[1]!r}" if self.bad else ""
+        if_missing = f"means a missing value, say `missing={[self.bad[1]]}`; " if self.bad else ""
+        if self.localized is not None:
+            row, value = self.localized
+            in_memory = self.source.kind == "table"
+            how = "Write them so" if in_memory else FORMAT_REMEDY
+            problem = f"must hold numbers such as 1234{self.source.number_format.decimal}5; row {row} has {value!r}"
+            more = f". {how}. Besides, {bad}. If that {if_missing}" if bad else f". {how}; "
+            raise TableError(f"{self.shown} {problem}{more}{if_names}")
+        if bad:
+            raise TableError(
+                f"{self.shown} must hold numbers; {self.n_numbers:,} of {self.n_values:,} values are, but {bad}. "
+                f"If that {if_missing}{if_names}"
+            )
+
+    @property
+    def distinct_share(self) -> float:
+        """Return the share of the values that are distinct, where it is known; else 1 or 0."""
+        return len(self.counts) / max(1, self.n_values) if self.is_counted else float(self.is_unique)
+
+    def _category(self) -> Column:
+        names = self.counts if self.min_count is None else [t for t, n in self.counts.items() if n >= self.min_count]
+        many = len(names) > self.max_categories
+        rare = self.min_count is None and self.n_values >= MIN_ROWS_FOR_ID and not self.as_category
+        rare = rare and self.distinct_share >= ID_SHARE
+        if many or rare:
+            self._refuse_category(rare=rare)
+        return Column(
+            *(self.name, "category"),
+            missing=self.n_missing > 0,
+            categories=tuple(sorted(names)),
+            grouped=len(names) < len(self.counts) or not self.is_counted,
         )
-    return features
+
+    @property
+    def min_count(self) -> float | None:
+        """Return the number of rows below which values are grouped; None if none are."""
+        share = self.options.min_frequency
+        return share if share is None or share >= 1 else share * (self.n_values + self.n_missing)
+
+    def _refuse_category(self, *, rare: bool) -> None:
+        padded = self.has_padded_numbers
+        what = "hardly any value twice" if rare else f"more than {self.max_categories} different values"
+        more = "" if rare else ", group rare values with `min_frequency=10`"
+        if not rare and self.is_counted and len(self.counts) < MAX_COUNTED:
+            more += f", or allow so many features with `max_categories={len(self.counts)}`"
+        numbers = f"If these are numbers, say `numeric={[self.name]}`. " if padded else ""
+        because = f" (digits that begin with a zero, such as {self.padded!r}, are names)" if padded else ""
+        raise TableError(
+            f"{self.shown} is a category{because} with {what}, such as {format_names(list(self.counts)[:3])}. {numbers}"
+            f"Leave it out with {self.drop}{more}."
+        )
 
 
-def _to_numbers(column: Column, values: ColumnValues) -> npt.NDArray[np.float64] | None:
-    numbers = values.to_booleans() if column.kind == "boolean" else None
-    return values.to_numbers() if numbers is None else numbers
+class DateProfile:
+    """Statistics of the parts of a column of dates, updated batch by batch, for both orders of day and month."""
+
+    def __init__(self, name: str, source: TableLike, options: ColumnOptions) -> None:
+        self.name, self.source, self.options = name, source, replace(options, keep_constant=False)
+        self.parts: dict[bool, dict[str, ColumnProfile]] = {True: {}, False: {}}
+        self.n_missing = 0
+        self.bad: tuple[int, Any] | None = None
+        self.refusal: TableError | None = None
+
+    def add(self, values: ColumnValues, start: int, weights: Doubles | None = None) -> None:
+        """Add a batch; an order by which one of its values is no date is given up."""
+        self.n_missing += len(values.present) - len(values)
+        if not len(values):
+            return
+        for day_first, profiles in list(self.parts.items()):
+            parts, is_readable = extract_date_parts(values, day_first=day_first)
+            if not is_readable.all() or (profiles and profiles.keys() != parts.keys()):
+                wrong = np.ones(len(values), dtype=bool) if is_readable.all() else ~is_readable
+                self.bad = self.bad or values.find_first(wrong, start)
+                del self.parts[day_first]
+                continue
+            for part, numbers in parts.items():
+                own = replace(values, kind="number", array=numbers, texts=None)
+                name = Column.of_date(self.name, part).name
+                profile = profiles.setdefault(part, ColumnProfile(name, self.source, self.options))
+                profile.add(own, start, weights)
+
+    def resolve(self) -> list[Column] | str:
+        """Return the columns of the parts that change, or why there are none."""
+        shown = f"{self.source.path}: column {self.name!r}"
+        if self.refusal is not None:
+            raise self.refusal
+        if not self.parts:
+            row, value = self.bad or (0, None)
+            raise TableError(
+                f"{shown} must hold dates such as 2024-01-31 or 31.1.2024, times of day or time differences; row {row} "
+                f"has {str(value)!r}. Correct it, or say `missing={[str(value)]}` if that means a missing value."
+            )
+        found = [self._columns(day_first) for day_first in self.parts]
+        if len(found) == 2 and found[0] != [replace(column, day_first=True) for column in found[1]]:
+            raise TableError(
+                f"{shown} must hold dates whose day and month can be told apart; it has dates such as 3/4/2024, with "
+                "no number above 12. Write the year first: 2024-04-03."
+            )
+        return found[0] or ("constant" if any(self.parts.values()) else "no values")
+
+    def _columns(self, day_first: bool) -> list[Column]:
+        return [
+            Column.of_date(
+                *(self.name, part), mean=one.total / one.weight, missing=self.n_missing > 0, day_first=day_first
+            )
+            for part, one in self.parts[day_first].items()
+            if one.low < one.high
+        ]
+
+
+class TableProfile:
+    """Statistics of a table, updated batch by batch; ``features`` are the columns that may be used."""
+
+    def __init__(self, source: TableLike, features: list[str], options: ColumnOptions) -> None:
+        self.source, self.options = source, options
+        self.missing = tuple(dict.fromkeys([*MISSING, *options.missing]))
+        self.id_notes: list[str] = []
+        self.columns: dict[str, ColumnProfile | DateProfile] = {
+            name: (DateProfile if name in options.dates else ColumnProfile)(name, source, options) for name in features
+        }
+
+    def add(
+        self,
+        table: TableLike,
+        rows: npt.NDArray[np.bool_] | None = None,
+        weights: Doubles | None = None,
+        *,
+        first_row: int = 0,
+        on_batch: Callable[[], Any] = lambda: None,
+    ) -> None:
+        """Add a table whose first row is row ``first_row``; ``rows`` marks those to learn from, None for all.
+
+        ``weights`` are sample weights for the means that replace missing numbers; ``on_batch`` is called after every
+        batch.
+        """
+        for batch in table.batches(list(self.columns)):
+            start, part = table.n_read, slice(table.n_read, table.n_read + batch.num_rows)
+            kept = None if rows is None else rows[part]
+            self._add_batch(batch, first_row + start, kept, None if weights is None else weights[part])
+            on_batch()
+
+    def _add_batch(self, batch: Any, start: int, rows: npt.NDArray[np.bool_] | None, weights: Doubles | None) -> None:
+        for name, profile in self.columns.items():
+            try:
+                values = extract_values(batch.column(name), name, self.missing, self.source.number_format)
+            except TableError as error:
+                profile.refusal = profile.refusal or TableError(f"{self.source.path}: {error}")
+                continue
+            profile.add(values if rows is None else values.select(rows), start, weights)
+
+    def preprocessing(self, target: str | None = None) -> Preprocessing:
+        """Return the preprocessing that the table needs, with notes, or raise for all unusable columns."""
+        source, left_out = self.source, dict.fromkeys(self.options.drop, "dropped")
+        if self.options.id is not None:
+            left_out[self.options.id] = "the id"
+        columns: list[Column] = []
+        notes: list[str] = []
+        refused: dict[str, str] = {}
+        self.id_notes = []
+        for name, profile in self.columns.items():
+            try:
+                found = profile.resolve()
+            except TableError as error:
+                refused[name] = str(error)
+                continue
+            if isinstance(found, str):
+                left_out[name] = found
+                continue
+            columns.extend(found)
+            if isinstance(profile, ColumnProfile):
+                self.id_notes += (ids := [*profile.id_notes(found[0])])
+                notes += [*ids, *profile.notes(found[0])]
+        if refused:
+            in_file, profiles = not (source.matrix or source.kind == "table"), self.columns
+            dates = [name for name in refused if isinstance(one := profiles[name], ColumnProfile) and one.holds_dates]
+            raise RefusedColumns(source.path, refused, can_be_dropped=in_file, dates=dates)
+        if not columns:
+            reasons = [f"{name!r} {'has' if why == 'no values' else 'is'} {why}" for name, why in left_out.items()]
+            reason = ", ".join(reasons) or "it has none"
+            raise TableError(f"{source.path} must have at least one column to learn from; {reason}.")
+        inputs = tuple(name for name in source.names if name in self.columns or name in left_out)
+        preprocessing = Preprocessing(
+            tuple(columns),
+            not source.matrix,
+            self.missing,
+            target,
+            left_out,
+            inputs,
+            source.number_format,
+            self.options.id,
+            fill=self.options.fill,
+        )
+        duplicates = [name for name, count in Counter(preprocessing.feature_names).items() if count > 1]
+        if duplicates:
+            raise TableError(
+                f"{source.path} has columns whose features would share the name {duplicates[0]!r}. Rename one."
+            )
+        for why, wording in LEFT_OUT.items():
+            if names := [name for name, reason in left_out.items() if reason == why]:
+                notes.append(f"left out, {wording}: {format_names(names)}.")
+        if incomplete := list(dict.fromkeys(column.input_name for column in columns if column.missing)):
+            notes.append(f"missing values in {format_names(incomplete)}: each gets an indicator feature.")
+        return replace(preprocessing, notes=tuple(notes))
+
+
+def profile_table(
+    source: TableLike, features: list[str], options: ColumnOptions, *, target: str | None = None, **how: Any
+) -> Preprocessing:
+    """Return the preprocessing that a training table needs.
+
+    ``features`` are the columns that may be used, ``target`` is stored, ``how`` are arguments of ``TableProfile.add``.
+    """
+    profile = TableProfile(source, features, options)
+    with reading(source.path, TableError, source.kind):
+        profile.add(source, **how)
+    return profile.preprocessing(target)

@@ -1,9 +1,11 @@
-"""``TableEncoder``: the preprocessing of the command line as a transformer of scikit-learn."""
+"""Encoders of tables as rows of numbers: ``RowEncoder`` for a model's tables, ``TableEncoder`` for scikit-learn."""
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -13,11 +15,275 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.encoding.column_profile import HANDLE_MISSING, MAX_CATEGORIES, ColumnOptions, TableProfile
-from crisptree.encoding.column_values import TableError, listed, suggest_name
-from crisptree.encoding.containers import Table, as_table, compute_batch_rows, get_column_labels
-from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder, Rows
-from crisptree.exceptions import CrispTreeWarning
+from crisptree.encoding.containers import (
+    ColumnValues,
+    Table,
+    TableLike,
+    as_table,
+    compute_batch_rows,
+    extract_values,
+    get_column_labels,
+)
+from crisptree.encoding.preprocessing import (
+    HANDLE_MISSING,
+    MAX_CATEGORIES,
+    Column,
+    ColumnOptions,
+    Preprocessing,
+    Rows,
+    TableProfile,
+)
+from crisptree.encoding.text_formats import FORMAT_REMEDY, LOCALIZED_NUMBER, extract_date_parts
+from crisptree.exceptions import CrispTreeWarning, RefusedColumns, TableError, format_count, format_names, suggest_name
+from crisptree.files import reading
+
+
+class RowEncoder:
+    """Apply a preprocessing to one table, and count what training did not know.
+
+    ``without`` are columns that are no features, where columns are found by position; ``missing`` are more texts that
+    mean a missing value. With ``fill``, by default that of the preprocessing, the mean replaces a value that is
+    missing where none was in training; otherwise that is an error. With ``is_training``, rows are those of the
+    training table, held-out ones included: errors name the remedies of a fit.
+    """
+
+    def __init__(
+        self,
+        preprocessing: Preprocessing,
+        source: TableLike,
+        *,
+        without: Collection[str] = (),
+        missing: Collection[str] = (),
+        fill: bool | None = None,
+        is_training: bool = False,
+    ) -> None:
+        self.preprocessing, self.source, self.is_training = preprocessing, source, is_training
+        self.fill = preprocessing.fill if fill is None else fill
+        self.missing = {*preprocessing.missing, *missing}
+        self.names = _match_columns(preprocessing, source, without)
+        self.unknown: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.filled: Counter[str] = Counter()
+
+    def encode(self, batch: Any, start: int) -> Rows:
+        """Encode the rows of a batch whose first one is row ``start`` of the table, counted from 0.  (n, n_features)"""
+        X = np.zeros((batch.num_rows, self.preprocessing.n_features), dtype=np.float32)
+        place, refused = 0, {}
+        for name, column in zip(self.names, self.preprocessing.columns, strict=True):
+            width = len(column.features)
+            try:
+                self._encode_column(column, batch.column(name), X[:, place : place + width], start)
+            except TableError as error:
+                refused[column.input_name] = str(error)
+            place += width
+        if refused:
+            raise RefusedColumns(self.source.path, refused)
+        return X
+
+    def _encode_column(self, column: Column, given: Any, part: Rows, start: int) -> None:
+        values = self._extract(column, given, start)
+        if not (self.fill or column.missing or values.present.all()):
+            self._refuse_missing(column, values, start)
+        if column.kind == "category":
+            self._encode_category(column, values, part)
+        else:
+            self._encode_number(column, values, part, start)
+        if column.missing:
+            part[~values.present, -1] = 1
+        elif not values.present.all():
+            self.filled[column.name] += int((~values.present).sum())
+
+    def _extract(self, column: Column, given: Any, start: int) -> ColumnValues:
+        """Extract the values of a column, of a date those of its part."""
+        values = extract_values(given, column.input_name, self.missing, self.source.number_format)
+        if not column.part or not len(values):
+            return values
+        parts, is_readable = extract_date_parts(values, day_first=column.day_first)
+        if column.part not in parts or not is_readable.all():
+            wrong = ~is_readable if column.part in parts else np.ones(len(values), dtype=bool)
+            row, value = values.find_first(wrong, start)
+            raise TableError(
+                f"{self.source.path}: column {column.input_name!r} must hold dates or times, as in training; row "
+                f"{row} has {str(value)!r}. Correct it, or leave the row out."
+            )
+        return replace(values, kind="number", array=parts[column.part], texts=None)
+
+    def encode_all(
+        self, on_batch: Callable[[], Any] = lambda: None, wanted: npt.NDArray[np.bool_] | None = None
+    ) -> Rows:
+        """Encode all rows of the file, or those that are wanted: no others are kept in memory.  (n, n_features)"""
+        blocks, start = [np.zeros((0, self.preprocessing.n_features), dtype=np.float32)], 0
+        for block in self.encode_batches(on_batch):
+            if wanted is not None:
+                start, block = start + len(block), block[wanted[start : start + len(block)]]
+            blocks.append(block)
+        return np.concatenate(blocks)
+
+    def encode_batches(self, on_batch: Callable[[], Any] = lambda: None) -> Iterator[Rows]:
+        """Iterate over all rows of the file, a batch at a time."""
+        with reading(self.source.path, TableError, self.source.kind):
+            for batch in self.source.batches(list(dict.fromkeys(self.names))):
+                yield self.encode(batch, self.source.n_read)
+                on_batch()
+
+    def notes(self) -> Iterator[str]:
+        """Iterate over notes for the user on the rows so far."""
+        no_feature = "all its features are 0 there."
+        for name, counts in self.unknown.items():
+            unknown = format_count(sum(counts.values()), "value")
+            yield f"column {name!r}: {unknown} that training did not know ({format_names(counts, 5)}); {no_feature}"
+        if filled := [column for column in self.preprocessing.columns if self.filled[column.name]]:
+            yield describe_filled(filled, sum(self.filled.values()))
+
+    def extract_columns(self, batch: Any) -> dict[str, list[Any]]:
+        """Return the columns of training as numbers, booleans and text, None where a value is missing.
+
+        Examples
+        --------
+        >>> columns = (Column("age", "number"), Column("plan", "category", categories=("1", "gold")))
+        >>> from crisptree.encoding.containers import as_table
+        >>> table = as_table({"age": ["41", ""], "plan": ["1.0", " gold "]})
+        >>> RowEncoder(Preprocessing(columns), table).extract_columns(table)
+        {'age': [41.0, None], 'plan': ['1', 'gold']}
+        """
+        decoded = {}
+        for name, column in zip(self.names, self.preprocessing.columns, strict=True):
+            values = self._extract(column, batch.column(name), 0)
+            present: Sequence[Any]
+            if column.kind == "category":
+                codes, _ = values.encode(column.categories)
+                known = enumerate(codes.tolist())
+                present = [column.categories[code] if code >= 0 else str(values.get_value(at)) for at, code in known]
+            else:
+                numbers = _to_numbers(column, values)
+                present = [] if numbers is None else numbers.tolist()
+                if column.kind == "boolean":
+                    present = [bool(value) if value in (0, 1) else value for value in present]
+            cells: list[Any] = [None] * len(values.present)
+            for row, value in zip(values.where.tolist(), present, strict=True):
+                cells[row] = value
+            decoded[column.name] = cells
+        return decoded
+
+    def _encode_number(self, column: Column, values: ColumnValues, part: Rows, start: int) -> None:
+        shown = f"{self.source.path}: column {column.name!r}"
+        numbers = _to_numbers(column, values)
+        if numbers is None and values.kind != "text":
+            raise TableError(
+                f"{shown} must hold numbers, as in training; it holds dates. Make the same numbers of them."
+            )
+        if numbers is None:
+            row, value = values.find_first(~values.is_number(), start)
+            what = "true or false" if column.kind == "boolean" else "numbers"
+            how = self._suggest(column, value)
+            raise TableError(f"{shown} must hold {what}, as in training; row {row} has {value!r}. {how}")
+        missing = ~values.present
+        if missing.any() and np.isnan(column.mean):
+            raise TableError(
+                f"{shown} must have a number in every row, because the model keeps nothing to fill a missing one with; "
+                f"row {start + int(missing.argmax())} has none."
+            )
+        with np.errstate(over="ignore", under="ignore"):
+            if missing.any():
+                part[missing, 0], part[values.present, 0] = column.mean, numbers
+            else:
+                part[:, 0] = numbers
+        not_finite = ~np.isfinite(part[:, 0])
+        if not_finite.any():
+            raise TableError(
+                f"{shown} must hold finite numbers that single precision can hold; "
+                f"row {start + int(not_finite.argmax())} does not. Correct it, or leave the row out."
+            )
+
+    def _suggest(self, column: Column, value: str) -> str:
+        """Say what to do about a text that is no number; ``predict`` has no parameter for missing values."""
+        if self.source.kind != "table":
+            names = f"; if the column holds names of categories, say `categorical={[column.name]}`."
+            if re.search(LOCALIZED_NUMBER, value):
+                return FORMAT_REMEDY + (names if self.is_training else ".")
+            return f"If that means a missing value, say `missing={[value]}`" + (names if self.is_training else ".")
+        can_be_missing = column.missing or self.fill
+        missing = ", or put None in its place if it means a missing value" if can_be_missing else ""
+        return f"Correct it{missing}, or leave the row out."
+
+    def _encode_category(self, column: Column, values: ColumnValues, part: Rows) -> None:
+        codes, unknown = values.encode(column.categories)
+        known = codes >= 0
+        part[values.where[known], codes[known]] = 1
+        if column.grouped:
+            return
+        for text, count in unknown.items():
+            counts = self.unknown[column.name]
+            # A column of ids would otherwise be kept whole.
+            counts[text if text in counts or len(counts) < 1000 else "…"] += count
+
+    def _refuse_missing(self, column: Column, values: ColumnValues, start: int) -> None:
+        raise TableError(
+            f"{self.source.path}: column {column.name!r} must have a value in every row, because none was missing in "
+            f"training; row {start + int(values.present.argmin())} has none. Fill it or leave the row out, or train "
+            "with rows in which it is missing."
+        )
+
+
+def describe_filled(columns: Sequence[Column], n_values: int) -> str:
+    """Describe values that were filled in columns in which none was missing in training.
+
+    Examples
+    --------
+    >>> describe_filled([Column("age", "number", mean=40.0)], 2)
+    "column 'age': 2 missing values, none in training; the mean 40 stands in."
+    >>> describe_filled([Column("age", "number", mean=40.0), Column("plan", "category")], 3)
+    "columns 'age', 'plan': 3 missing values, none in training; means stand in, and all features of a category are 0."
+    """
+    count, has_categories = (
+        format_count(n_values, "missing value"),
+        any(column.kind == "category" for column in columns),
+    )
+    if len(columns) == 1:
+        mean = f"the mean {columns[0].mean:.6g} stands in."
+        instead = "all its features are 0 there." if has_categories else mean
+        return f"column {columns[0].name!r}: {count}, none in training; {instead}"
+    instead = "means stand in" + (", and all features of a category are 0" if has_categories else "")
+    return f"columns {format_names(column.name for column in columns)}: {count}, none in training; {instead}."
+
+
+def find_unknown_columns(preprocessing: Preprocessing, source: TableLike) -> list[str]:
+    """Return the columns of the table that training did not know."""
+    if not preprocessing.named or source.matrix:
+        return []
+    trained = (
+        {column.input_name for column in preprocessing.columns} | set(preprocessing.left_out) | {preprocessing.target}
+    )
+    return [name for name in source.names if name not in trained]
+
+
+def _match_columns(preprocessing: Preprocessing, source: TableLike, without: Collection[str]) -> list[str]:
+    """Return the table's column for every column of the preprocessing."""
+    trained = [column.input_name for column in preprocessing.columns]
+    if preprocessing.named and not source.matrix:
+        names = set(source.names)
+        lacking = [name for name in trained if name not in names]
+        if lacking:
+            raise TableError(
+                f"{source.path} must have all columns that the model was trained on; it has no {format_names(lacking)}."
+                f"{suggest_name(lacking[0], find_unknown_columns(preprocessing, source))}"
+            )
+        return trained
+    features = source.features({*without, *([preprocessing.target] if preprocessing.target else [])})
+    if len(features) == len(dict.fromkeys(trained)) < len(trained):
+        place = dict(zip(dict.fromkeys(trained), features, strict=True))
+        features = [place[name] for name in trained]
+    if len(features) != len(trained):
+        by_place = "features by their place; leave out what is none with `drop=['NAME']`"
+        takes = "columns by name" if preprocessing.named else by_place
+        raise TableError(
+            f"{source.path} must have {len(trained)} features; it has {len(features)}. The model takes {takes}."
+        )
+    return features
+
+
+def _to_numbers(column: Column, values: ColumnValues) -> npt.NDArray[np.float64] | None:
+    numbers = values.to_booleans() if column.kind == "boolean" else None
+    return values.to_numbers() if numbers is None else numbers
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -164,13 +430,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._check_width(table)
         if table.names != self._profile.source.names:
             raise TableError(
-                f"X must have the columns of the batches before, {listed(self._profile.source.names)}; it has "
-                f"{listed(table.names)}."
+                f"X must have the columns of the batches before, {format_names(self._profile.source.names)}; it has "
+                f"{format_names(table.names)}."
             )
-        for batch in table.batches(table.names):
-            start = table.n_read
-            part = None if weights is None else weights[start : start + batch.num_rows]
-            self._profile.add(batch, self._n_rows + start, None if part is None else part > 0, part)
+        self._profile.add(table, None if weights is None else weights > 0, weights, first_row=self._n_rows)
         self._n_rows += table.num_rows
         self.__dict__.pop("preprocessing_", None)
         return table
@@ -182,7 +445,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     f"`{parameter}` must be a list of columns; got the text {columns!r}. Say [{columns!r}]."
                 )
             all_labels: Sequence[Any] = range(len(table.names)) if labels is None else labels
-            shown = f"from 0 to {len(all_labels) - 1}" if labels is None else listed(map(str, labels))
+            shown = f"from 0 to {len(all_labels) - 1}" if labels is None else format_names(map(str, labels))
             for label in columns:
                 if not isinstance(label, str) and label not in all_labels:
                     raise TableError(f"`{parameter}` must name columns of X, {shown}; got {label!r}.")
@@ -190,7 +453,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             for name in result:
                 if name not in table.names:
                     raise TableError(
-                        f"`{parameter}` must name columns of X; there is no {name!r} among {listed(table.names)}."
+                        f"`{parameter}` must name columns of X; there is no {name!r} among {format_names(table.names)}."
                         f"{suggest_name(name, table.names)}"
                     )
             return result
@@ -232,14 +495,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def preprocessing_(self) -> Preprocessing:
         """Return what is done to every column, or raise for all columns that cannot be used."""
         check_is_fitted(self)
-        return self._profile.preprocessing()[0]
+        return self._profile.preprocessing()
 
     def warn_of_ids(self) -> None:
         """Warn of columns that may only identify the rows, as the command line notes them."""
-        preprocessing = self.preprocessing_
-        for column in preprocessing.columns:
-            for note in self._profile.columns[column.input_name].id_notes(column):
-                warnings.warn(f"X: {note}", CrispTreeWarning, stacklevel=4)
+        for note in self._profile.id_notes:
+            warnings.warn(f"X: {note}", CrispTreeWarning, stacklevel=4)
 
     @property
     def notes_(self) -> list[str]:
@@ -264,9 +525,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         >>> encoder.transform({"plan": ["plus"], "months": [7]}).tolist()
         [[0.0, 1.0, 7.0]]
         """
-        return self.encoded(X)
+        return self.encode_rows(X)
 
-    def encoded(self, X: Any, *, fill: bool | None = None) -> Rows:
+    def encode_rows(self, X: Any, *, fill: bool | None = None) -> Rows:
         """Encode whatever ``set_output`` says; ``fill`` takes the place of ``handle_missing`` where it is given."""
         preprocessing = self.preprocessing_
         table = self._match(_check_not_empty(as_table(X), self), preprocessing)

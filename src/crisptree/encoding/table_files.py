@@ -12,7 +12,7 @@ import io
 import math
 import re
 import zipfile
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,15 +21,9 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.encoding.column_values import (
-    DEFAULT_FORMAT,
-    NumberFormat,
-    TableError,
-    check_unique_names,
-    listed,
-    suggest_name,
-)
-from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, compute_batch_rows
+from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, TableLike, check_unique_names, compute_batch_rows
+from crisptree.encoding.text_formats import DEFAULT_FORMAT, NumberFormat
+from crisptree.exceptions import TableError, format_names, suggest_name
 from crisptree.files import DECOMPRESSORS, decompress, read_libsvm, read_npz, reading
 from crisptree.limits import MAX_COLUMNS
 
@@ -134,29 +128,21 @@ def _open_parquet_files(path: Path | Sequence[Path]) -> TableFile:
         return ParquetFiles(first, files)
 
 
-class TableFile(ABC):
+class TableFile(TableLike):
     """A table in a file. Formats differ in how they find the column names and the raw batches.
 
-    The first ``matrix`` columns are features without names of their own (.npz, LIBSVM; else 0); ``target`` is the
-    column of labels and ``image_shape`` the shape of a row that is an image, where the format has a place for them;
-    ``number_format`` is how text writes numbers.
+    ``target`` is the column of labels and ``image_shape`` the shape of a row that is an image, where the format has a
+    place for them.
     """
 
-    matrix = 0
+    path: Path
     target: str | None = None
     image_shape: tuple[int, ...] | None = None
-    n_read = 0
-    number_format = DEFAULT_FORMAT
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:
-        self.path, self.names = path, tuple(names)
+        self.path, self.names, self.kind = path, tuple(names), f"{path.suffix} file"
         check_columns(len(self.names) - 1)
         check_unique_names(self.names, path)
-
-    @property
-    def kind(self) -> str:
-        """Return the name of the file type for error messages."""
-        return f"{self.path.suffix} file"
 
     @abstractmethod
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -167,10 +153,6 @@ class TableFile(ABC):
         """Return how much of the file the latest pass has read, from 0 to 1; None where that is not known."""
 
     def batches(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
-        """Iterate over the rows once. The size of the batches depends on the number of columns alone.
-
-        So a sum over batches is the same, bit for bit, for a table in one format or another.
-        """
         wanted = set(columns)
         order = [name for name in self.names if name in wanted]
         self.n_read = 0
@@ -182,7 +164,9 @@ class TableFile(ABC):
     def column(self, name: str, option: str) -> str:
         """Return a column's name, if there is such a column."""
         if name not in self.names:
-            has = listed(self.names) if not self.matrix else listed(self.names[self.matrix :]) or "no labels"
+            has = (
+                format_names(self.names) if not self.matrix else format_names(self.names[self.matrix :]) or "no labels"
+            )
             raise TableError(
                 f"{self.path} has no column {name!r} ({option}); it has {has}.{suggest_name(name, self.names)}"
             )
@@ -195,11 +179,6 @@ class TableFile(ABC):
             for name in [word] if word in self.names or "," not in word else word.split(","):
                 names[self.column(name if name in self.names else name.strip(), option)] = None
         return list(names)
-
-    def features(self, without: Collection[str]) -> list[str]:
-        """Return the columns that may be features: all but some, or those of the matrix."""
-        names, others = self.names[: self.matrix] if self.matrix else self.names, set(without)
-        return [name for name in names if name not in others]
 
 
 def check_columns(n_columns: int) -> None:
@@ -368,7 +347,8 @@ class ParquetFiles(TableFile):
             columns = pyarrow.unify_schemas(own, promote_options="permissive")
         except pyarrow.ArrowTypeError as error:
             raise TableError(f"columns of {path} must have the same types in all files: {error}") from None
-        keys = pyarrow.schema([field for field in found.schema if field.name not in columns.names])
+        # Keys stay the text that the folders have, whichever of them there are: 01 is no number, see ``ColumnProfile``.
+        keys = pyarrow.schema([(name, pyarrow.string()) for name in found.schema.names if name not in columns.names])
         self.dataset = pyarrow.dataset.dataset(
             names,
             schema=pyarrow.schema([*columns, *keys]),
@@ -381,12 +361,9 @@ class ParquetFiles(TableFile):
         for fragment in self.dataset.get_fragments():
             others = set(fragment.physical_schema.names).symmetric_difference(names)
             if others - set(pyarrow.dataset.get_partition_keys(fragment.partition_expression)):
-                raise TableError(f"{fragment.path} must have the columns of the other files, {listed(names)}.")
+                raise TableError(f"{fragment.path} must have the columns of the other files, {format_names(names)}.")
         super().__init__(path, names)
-
-    @property
-    def kind(self) -> str:
-        return "Parquet file"
+        self.kind = "Parquet file"
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         rows = min(MAX_ROWS_PER_BATCH, 2**20 // max(1, len(columns)) + 1)
@@ -457,7 +434,7 @@ def _find_matrix(arrays: dict[str, npt.NDArray[Any]], path: Path) -> npt.NDArray
     if "X" in wide or len(wide) == 1:
         return arrays["X" if "X" in wide else wide[0]]
     raise TableError(
-        f"{path} must hold an array X of numbers, a row per sample; it holds {listed(arrays) or 'nothing'}. "
+        f"{path} must hold an array X of numbers, a row per sample; it holds {format_names(arrays) or 'nothing'}. "
         "Write it with numpy.savez(path, X=X, y=y)."
     )
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.encoding.column_values import INTEGER, ColumnValues, Mask, TableError, extract_values, listed
+from crisptree.encoding.containers import ColumnValues, Mask, extract_values
 from crisptree.encoding.preprocessing import MISSING
 from crisptree.encoding.table_files import TableFile
+from crisptree.encoding.text_formats import INTEGER
+from crisptree.exceptions import TableError, format_names
 from crisptree.files import reading
 from crisptree.targets.base import class_numbers
 
@@ -24,17 +26,10 @@ def find_labelled_rows(source: TableFile, name: str, missing: Collection[str] = 
     return np.concatenate([*blocks, *(values.present for values in _read_values(source, name, missing))])
 
 
-def read_labels(
-    source: TableFile,
-    name: str,
-    missing: Collection[str] = (),
-    *,
-    rows: Mask | None = None,
-    remedy: str = "Remove rows without one.",
-) -> Labels:
+def read_labels(source: TableFile, name: str, missing: Collection[str] = (), *, rows: Mask | None = None) -> Labels:
     """Read the labels of all rows, or of those marked, as text, the same for every file format; none may be missing.
 
-    ``remedy`` ends the error that names a missing one.  (n,)
+    (n,)
     """
     blocks = [np.zeros(0, dtype=object)]
     for values in _read_values(source, name, missing, rows):
@@ -42,7 +37,8 @@ def read_labels(
         if absent.any():
             raise TableError(
                 f"{source.path}: the target {name!r} must have a value in every row; row "
-                f"{source.n_read + int(absent.argmax())} has none. {remedy}"
+                f"{source.n_read + int(absent.argmax())} has none. Remove rows without one, or leave them out with "
+                "`drop_missing_target=True`."
             )
         blocks.append(values.to_texts(normalize=values.kind != "text"))
     return np.concatenate(blocks)
@@ -135,7 +131,7 @@ def parse_class_labels(labels: Labels, path: Any, name: str) -> npt.NDArray[Any]
     if not boolean and not whole and values.to_numbers() is not None and not values.match(r"^-?0\d").any():
         raise TableError(
             f"{path}: the target {name!r} must name classes; it holds numbers with a fraction, such as "
-            f"{listed(kinds, 3)}. Make classes of them first, for example low and high, or say --task regression."
+            f"{format_names(kinds, 3)}. Make classes of them first, for example low and high, or say --task regression."
         )
     if not boolean and _has_many_values(kinds, labels):
         raise TableError(

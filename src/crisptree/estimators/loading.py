@@ -8,17 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, is_dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from crisptree.data.validation import InputSchema, check_image_shape
-from crisptree.encoding.column_values import TableError
-from crisptree.encoding.preprocessing import Preprocessing
+from crisptree.encoding.preprocessing import SECTION_VERSION, Column, Preprocessing
 from crisptree.encoding.table_encoder import TableEncoder
+from crisptree.exceptions import TableError
 from crisptree.files import reading
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.parameters.estimators import check_argument
@@ -66,6 +66,8 @@ KNOWN = {ESTIMATOR, PREPROCESSING, *known_sections((TREE, GREEDY, STAGE, MEMBER)
 
 REGISTRY: dict[str, type[Estimator]] = {}
 """Estimators by their names in files. A class registers itself when its module is imported."""
+
+Restored = TypeVar("Restored")
 
 ReadTrees = Callable[[Iterable[str]], dict[str, CrispTree]]
 """Read and check the trees of some sections."""
@@ -118,7 +120,7 @@ def sections_of(estimator: Estimator) -> Sections:
         header["chosen"] = _parameters_to_json(selected)
     sections[ESTIMATOR] = Section(header)
     if preprocessing is not None:
-        sections[PREPROCESSING] = Section(*preprocessing.section(), required=False)
+        sections[PREPROCESSING] = preprocessing_to_section(preprocessing)
     return sections
 
 
@@ -274,9 +276,8 @@ def _restore_preprocessing(model: Any, schema: InputSchema, preprocessing: Prepr
 
 
 def _preprocessing(file: ModelFile, tree: CrispTree) -> Preprocessing:
-    section = file.section(PREPROCESSING)
     try:
-        preprocessing = Preprocessing.from_section(section.content, section.arrays)
+        preprocessing = preprocessing_from_section(file.section(PREPROCESSING))
     except TableError as error:
         raise ModelFileError(f"{file.path}: {error}") from error
     if preprocessing.n_features != tree.n_features:
@@ -285,6 +286,97 @@ def _preprocessing(file: ModelFile, tree: CrispTree) -> Preprocessing:
             f"{tree.n_features}."
         )
     return preprocessing
+
+
+def preprocessing_to_section(preprocessing: Preprocessing) -> Section:
+    """Return the section of a preprocessing, which may be left out; values that are the default are not in it."""
+    columns = [
+        {"name": column.name, "kind": column.kind}
+        | ({"categories": list(column.categories)} if column.categories else {})
+        | ({"grouped": True} if column.grouped else {})
+        | ({"part": column.part, "date": column.date, "day_first": column.day_first} if column.part else {})
+        for column in preprocessing.columns
+    ]
+    content = {
+        "version": SECTION_VERSION,
+        "named": preprocessing.named,
+        "missing": list(preprocessing.missing),
+        "target": preprocessing.target,
+        "left_out": dict(preprocessing.left_out),
+        "inputs": list(preprocessing.inputs),
+        "columns": columns,
+    }
+    number_format = preprocessing.number_format
+    optional = {
+        "written": None if number_format == Preprocessing.number_format else asdict(number_format),
+        "id": preprocessing.id,
+        "handle_missing": None if preprocessing.fill else "error",
+        "notes": list(preprocessing.notes) or None,
+    }
+    content |= {name: value for name, value in optional.items() if value is not None}
+    mean = np.array([column.mean for column in preprocessing.columns], dtype=np.float64)
+    missing = np.array([column.missing for column in preprocessing.columns], dtype=np.uint8)
+    return Section(content, {"mean": mean, "missing": missing}, required=False)
+
+
+def preprocessing_from_section(section: Section) -> Preprocessing:
+    """Restore a preprocessing; types and lengths are checked."""
+    content, arrays = section.content, section.arrays
+    if content.get("version") != SECTION_VERSION:
+        raise TableError(
+            f"the preprocessing in the model file has version {content.get('version')!r}; this version of "
+            f"crisptree reads version {SECTION_VERSION}. Update it."
+        )
+    try:
+        entries, mean, missing = content["columns"], arrays["mean"], arrays["missing"]
+        if (mean.dtype.kind, missing.dtype.kind) != ("f", "u") or {mean.shape, missing.shape} != {(len(entries),)}:
+            raise TypeError("means and indicators of missing values must be as many as columns")
+        parts = zip(entries, mean.tolist(), missing.astype(bool).tolist(), strict=True)
+        preprocessing = _restore(
+            Preprocessing,
+            content | {"number_format": content.get("written", {})},
+            columns=tuple(_restore(Column, entry, mean=mean, missing=missing) for entry, mean, missing in parts),
+            fill=content.get("handle_missing") != "error",
+        )
+        _check_preprocessing(preprocessing)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise TableError(f"the preprocessing in the model file is damaged ({error}). Write the file again.") from error
+    return preprocessing
+
+
+def _check_preprocessing(preprocessing: Preprocessing) -> None:
+    """Raise TypeError for columns that no training makes."""
+    columns, inputs = preprocessing.columns, preprocessing.inputs
+    if wrong := [column.name for column in columns if not column.is_consistent]:
+        raise TypeError(f"the column {wrong[0]!r}")
+    if len({column.name for column in columns}) < len(columns) or len(set(inputs)) < len(inputs):
+        raise TypeError("columns must have different names")
+    if inputs and not {column.input_name for column in columns} <= set(inputs):
+        raise TypeError("the columns that are used must be among those of the table")
+
+
+def _restore(kind: type[Restored], content: dict[str, Any], **further: Any) -> Restored:
+    """Make a dataclass of a JSON object, whose entries are checked by the types of its fields; ``further`` are others.
+
+    Entries that are no fields are ignored.
+    """
+    types = get_type_hints(kind)
+    own = {name: value for name, value in content.items() if name in types and name not in further}
+    return kind(**{name: _check_type(value, types[name]) for name, value in own.items()}, **further)
+
+
+def _check_type(value: Any, kind: Any) -> Any:
+    """Return a value of a JSON object, a list as a tuple, if it is of the type; containers hold texts."""
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _restore(kind, value)
+    container = get_origin(kind)
+    if container is tuple and isinstance(value, list):
+        return tuple(_check_type(text, str) for text in value)
+    if container is dict and isinstance(value, dict):
+        return {name: _check_type(text, str) for name, text in value.items()}
+    if container in (tuple, dict) or not isinstance(value, kind):
+        raise TypeError(f"{value!r} must be of type {getattr(kind, '__name__', kind)}")
+    return value
 
 
 def read_image_shape(file: ModelFile, tree: CrispTree, default: Any = None) -> tuple[int, ...] | None:

@@ -326,7 +326,7 @@ def _check_earlier(view: ModelView, purpose: str) -> None:
     """Reject Pipelines with steps other than table encoders."""
     for holder in view.transformers:
         for step in [step for _, step in getattr(holder, "steps", [("", holder)])]:
-            if step is not None and not isinstance(step, str) and not hasattr(step, "encoded"):
+            if step is not None and not isinstance(step, str) and not hasattr(step, "encode_rows"):
                 raise ExportError(
                     f"{purpose} supports only table encoders before the tree; this Pipeline has a "
                     f"{type(step).__name__}. Export the last step alone, pipeline[-1], and apply the earlier ones to "

@@ -172,7 +172,7 @@ class ModelView:
     @property
     def _column_labels(self) -> list[Any]:
         """Column labels of the DataFrame that the model itself was fitted on, where they are no text."""
-        behind_steps = any(not hasattr(step, "encoded") or hasattr(step, "steps") for step in self.transformers)
+        behind_steps = any(not hasattr(step, "encode_rows") or hasattr(step, "steps") for step in self.transformers)
         return [] if behind_steps else self.estimator.__dict__.get("column_labels_", [])
 
     def describe_value(self, feature: int, value: float) -> str:

@@ -53,7 +53,7 @@ def validate_rows(estimator: Any, transformers: Sequence[Any], X: Any) -> Single
     if not (transformers and hasattr(transformers[0], "steps")):  # the steps of a Pipeline check their own input
         X = estimator.in_training_order(X)
     for transformer in transformers:
-        X = transformer.encoded(X) if hasattr(transformer, "encoded") else transformer.transform(X)
+        X = transformer.encode_rows(X) if hasattr(transformer, "encode_rows") else transformer.transform(X)
     n_features = estimator.tree_.n_features
     if _is_sparse(X):
         X = _to_dense(X)

@@ -123,7 +123,7 @@ def columns_or_encoder() -> Rule:
     """Make the rule of ``categorical_features``."""
 
     def holds(value: Any) -> bool:
-        if value is None or hasattr(value, "encoded"):
+        if value is None or hasattr(value, "encode_rows"):
             return True
         if isinstance(value, str):
             return value == "auto"

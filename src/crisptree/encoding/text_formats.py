@@ -1,4 +1,4 @@
-"""Dates, times of day and time differences as numbers: year, month, day, weekday and hour, or days."""
+"""Formats of text: how numbers, dates, times of day and time differences are written, and their values."""
 
 from __future__ import annotations
 
@@ -6,11 +6,116 @@ import datetime
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.encoding.column_values import ColumnValues, Doubles
+from crisptree.exceptions import TableError
+
+if TYPE_CHECKING:
+    from crisptree.encoding.containers import ColumnValues
+
+Doubles = npt.NDArray[np.float64]
+
+SPACES = " \u00a0\u202f\u2009"
+THOUSANDS = {",": ",", ".": ".", " ": SPACES, "'": "'’", "_": "_"}
+"""Thousands separators, and the characters that each of them stands for."""
+
+NOT_A_NUMBER = "?"
+"""Replaces a text that is no number."""
+
+_UNIT = r"(?:[$¢£¤¥₠-₿]|%|‰|EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|kr\.?|Fr\.?|zł)"
+_BODY = rf"(?:\d{{1,3}}(?:[.,'’_{SPACES}]\d{{3}})+|\d+)(?:[.,]\d+)?"
+LOCALIZED_NUMBER = rf"^[+-]?(?:{_UNIT}[{SPACES}]?)?[+-]?{_BODY}(?:[{SPACES}]?{_UNIT})?$"
+"""Numbers with thousands separators, decimal commas and currency symbols; valid in RE2 (pyarrow) and in ``re``."""
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """The notation of numbers in text; text in another notation is no number.
+
+    Examples
+    --------
+    >>> german = NumberFormat(decimal=",", thousands=".", units=("€",))
+    >>> [german.normalize(text) for text in ("1.234,50 €", "-7", "1.5", "rot")]
+    ['1234.50', '-7', '?', '?']
+    """
+
+    decimal: str = "."  # or ","
+    thousands: str | None = None  # a key of ``THOUSANDS``, optional between groups of three digits
+    units: tuple[str, ...] = ()  # symbols before or after a number that are removed, such as € or %
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (".", ","):
+            raise TableError(f"`decimal` must be '.' or ','; got {self.decimal!r}.")
+        if self.thousands is not None and (self.thousands not in THOUSANDS or self.thousands == self.decimal):
+            marks = ", ".join(repr(mark) for mark in THOUSANDS if mark != self.decimal)
+            raise TableError(
+                f"`thousands` must be one of {marks} where {self.decimal!r} begins the fraction; got "
+                f"{self.thousands!r}."
+            )
+        for unit in self.units:
+            if not unit.strip() or re.search(r"[\d+-]", unit):
+                raise TableError(f"`unit` must be a sign or word without digits and signs, such as €; got {unit!r}.")
+
+    @cached_property
+    def _pattern(self) -> str:
+        dot, space = re.escape(self.decimal), f"[{SPACES}]*"
+        groups = rf"|\d{{1,3}}(?:[{THOUSANDS[self.thousands]}]\d{{3}})+" if self.thousands else ""
+        number = rf"(?:(?:\d+{groups})(?:{dot}\d*)?|{dot}\d+)(?:[eE][+-]?\d+)?"
+        unit = "|".join(re.escape(unit.strip()) for unit in sorted(self.units, key=len, reverse=True))
+        if not unit:
+            return f"^[+-]?{number}$"
+        return f"^(?:(?:{unit}){space})?[+-]?(?:(?:{unit}){space})?{number}(?:{space}(?:{unit}))?$"
+
+    def normalize(self, text: str) -> str:
+        """Rewrite a trimmed text in Python's notation; ``NOT_A_NUMBER`` where it is no number."""
+        if self == DEFAULT_FORMAT:
+            return text
+        if not re.search(self._pattern, text, re.ASCII):
+            return NOT_A_NUMBER
+        for unit in sorted(self.units, key=len, reverse=True):
+            text = text.replace(unit.strip(), "")
+        return re.sub(f"[{SPACES}{THOUSANDS.get(self.thousands or '', '')}]", "", text).replace(self.decimal, ".")
+
+    def describe(self) -> str:
+        """Describe the format as parameters.
+
+        Examples
+        --------
+        >>> NumberFormat(decimal=",", units=("€",)).describe()
+        "`decimal=','` `unit=['€']`"
+        """
+        thousands = [f"`thousands={self.thousands!r}`"] if self.thousands else []
+        units = [f"`unit={list(self.units)}`"] if self.units else []
+        return " ".join([f"`decimal={self.decimal!r}`", *thousands, *units])
+
+
+DEFAULT_FORMAT = NumberFormat()
+
+
+FORMAT_REMEDY = "Say how numbers are written, for example with `decimal=','` `thousands='.'` `unit=['€']`"
+
+
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+INTEGER = r"^[+-]?(0|[1-9]\d*)(\.0*)?$"
+PLAIN_CHARACTERS = re.compile(r"[0-9.eE+\-\n]*")
+"""Lines of these characters are numbers wherever ``float`` takes them."""
+
+ZERO_PADDED = r"^0\d+$"
+"""Digits after a zero, such as those of postal codes: a number is not written so, and as one it would lose the zero."""
+
+CLOCK_DIGITS = r"\d{1,3}:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
+DATE = (
+    r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?$|^\d{1,2}[./]\d{1,2}[./]\d{2,4}([T ].*)?$"
+    rf"|^{CLOCK_DIGITS}(?: ?[aApP][mM])?$|^-?\d+ days?(?:,? [+-]?{CLOCK_DIGITS})?$"
+)
+"""Dates, times of day and time differences, as pandas and spreadsheets write them."""
+
+BOOLEANS = ("false", "true")
 
 DAY = 86_400.0
 
@@ -38,7 +143,7 @@ def extract_date_parts(values: ColumnValues, *, day_first: bool) -> tuple[dict[s
 
     Examples
     --------
-    >>> from crisptree.encoding.column_values import extract_values
+    >>> from crisptree.encoding.containers import extract_values
     >>> values = extract_values(["2024-02-29", "1.3.2024 13:30", "soon"], "day", ())
     >>> parts, is_readable = extract_date_parts(values, day_first=True)
     >>> {name: part[:2].tolist() for name, part in parts.items()}
