@@ -111,7 +111,7 @@ class TreeParameters(EstimatorParameters):
         default=0.0,
         kind="float",
         doc="Minimum share of the total sample weight on each side of a split.",
-        rule=number(0.0, high=0.5),
+        rule=number(0.0, high=0.5, closed=True),
     )
     l1: float | str = parameter(
         default=0.0,
