@@ -33,7 +33,7 @@ def fit(X=X, y=Y, fit_arguments=None, **parameters):
         ({"max_depth": True}, "`max_depth` must be 'auto' or a whole number"),
         ({"max_leaf_nodes": 1}, "`max_leaf_nodes` must be a whole number of at least 2"),
         ({"min_samples_split": 1}, "`min_samples_split`"),
-        ({"min_weight_fraction_leaf": 0.5}, "`min_weight_fraction_leaf` must be .* below 0.5"),
+        ({"min_weight_fraction_leaf": 0.51}, "`min_weight_fraction_leaf` must be .* at most 0.5"),
         ({"epochs": 0}, "`epochs`"),
         ({"learning_rate": 0}, "`learning_rate` must be .auto. or a number above 0"),
         ({"learning_rate": float("nan")}, "`learning_rate`"),

@@ -100,6 +100,22 @@ def test_intervals_have_their_nominal_coverage():
         model.predict_interval(X, 1.0)
 
 
+def test_intervals_of_overfitted_trees_are_as_wide_as_held_out_errors(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 8))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=400)
+    X_test = X[200:]
+    model = CrispTreeRegressor(random_state=0).fit(X[:200], y[:200])
+    assert model.interval_scale_ > 1
+    low, high = model.predict_interval(X_test)
+    deviation = (high - low) / 2 / model.predict_std(X_test)
+    np.testing.assert_allclose(deviation, 1.6448536 * model.interval_scale_, rtol=1e-6)
+    variance = (np.square(model.predict_std(X[:200])).mean() * model.interval_scale_**2) / y[:200].var()
+    assert variance == pytest.approx(1 - max(trial.score for trial in model.cv_results_), rel=1e-3)
+    model.save(tmp_path / "model.crisp")
+    np.testing.assert_array_equal(crisptree.load(tmp_path / "model.crisp").predict_interval(X_test)[0], low)
+
+
 def test_the_soft_tree_is_near_the_crisp_one(rows, model):
     X, _ = rows
     assert np.corrcoef(model.soft_predict(X, steepness=1e4), model.predict(X))[0, 1] > 0.99

@@ -22,30 +22,31 @@ def frame():
     return frame.assign(label=np.where(frame.a + 0.3 * frame.b > 1, "yes", "no"))
 
 
-def open_pyarrow(frame, folder):
+def open_pyarrow(frame, folder, request):
     dataset = pytest.importorskip("pyarrow.dataset")
     pytest.importorskip("pyarrow.parquet")
     frame.to_parquet(folder, partition_cols=["b"])
     return dataset.dataset(folder, partitioning="hive")
 
 
-def open_dask(frame, folder):
+def open_dask(frame, folder, request):
     return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=4)
 
 
-def open_spark(frame, folder):
+def open_spark(frame, folder, request):
     sql = pytest.importorskip("pyspark.sql")
     session = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     frame.to_parquet(folder / "rows.parquet")
     return session.read.parquet(str(folder / "rows.parquet"))
 
 
-def open_ray(frame, folder):
+def open_ray(frame, folder, request):
     ray = pytest.importorskip("ray")
     ray.init(num_cpus=2, include_dashboard=False, ignore_reinit_error=True, logging_level="error")
+    request.addfinalizer(ray.shutdown)
     ray.data.DataContext.get_current().enable_progress_bars = False
     frame.to_parquet(folder / "rows.parquet")
-    return ray.data.read_parquet(str(folder / "rows.parquet"))
+    return ray.data.read_parquet(str(folder / "rows.parquet")).materialize()  # else every pass starts tasks: seconds
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -54,8 +55,8 @@ def open_ray(frame, folder):
     [open_pyarrow, *(pytest.param(one, marks=pytest.mark.slow) for one in (open_dask, open_spark, open_ray))],
     ids=["pyarrow", "dask", "spark", "ray"],
 )
-def test_a_dataset_has_the_rows_of_its_table(open_table, frame, tmp_path):
-    rows = Batches.from_dataset(open_table(frame, tmp_path), target="label", weights="weight", at_once=250)
+def test_a_dataset_has_the_rows_of_its_table(open_table, frame, tmp_path, request):
+    rows = Batches.from_dataset(open_table(frame, tmp_path, request), target="label", weights="weight", at_once=250)
     assert rows.columns == [name for name in rows.columns if name in ("a", "b")]
     for batches in (list(rows.one_pass()), list(rows.one_pass())):
         order = [rows.columns.index(name) for name in ("a", "b")]

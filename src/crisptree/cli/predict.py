@@ -101,7 +101,7 @@ class PredictionOptions:
             low, high = model.predict_interval(X, self.interval) if len(X) else np.zeros((2, 0))
         else:
             mean, variance = values.T
-            half_width = NormalDist().inv_cdf(0.5 + self.interval / 2) * np.sqrt(variance)
+            half_width = NormalDist().inv_cdf(0.5 + self.interval / 2) * model.interval_scale_ * np.sqrt(variance)
             low, high = mean - half_width, mean + half_width
         return {"low": low, "high": high}
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from operator import index
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +45,13 @@ if TYPE_CHECKING:
 TreeT = TypeVar("TreeT", bound=RowEstimator)
 
 
-class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
-    """Base of the forests; ``ENCODING`` of a subclass is what depends on y."""
+class ForestEstimator(BaggingParameters, SelectionResults, Estimator, Generic[TreeT]):
+    """Base of the forests; ``ENCODING`` and ``TREE`` of a subclass are what depends on y."""
 
     MODEL = "forest_"
+    TREE: type[TreeT]
+    """Class of the trees."""
+
     SCORE: ClassVar[tuple[str, str]]
     """Name and format of the score."""
 
@@ -148,8 +151,10 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
                 twin._set_out_of_bag(trained.out_of_bag, kept)
         return self
 
-    def _make_tree(self, kind: type[TreeT]) -> TreeT:
-        """Make an unfitted tree with the parameters of the forest."""
+    @property
+    def estimator_(self) -> TreeT:
+        """An unfitted tree with the parameters of the forest."""
+        kind = self.TREE
         own = {name: getattr(self, name) for name in kind.PARAMETERS if name in self.PARAMETERS} | self.FIXED
         if self.max_depth == "auto":
             own["max_depth"] = None
@@ -159,42 +164,72 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
                 own[name] = kind.PARAMETERS[name].default
         return kind(**own | {"warm_start": False, "random_state": None})
 
-    def _as_tree(self, kind: type[TreeT], number: int) -> TreeT:
-        """Return one of the trees as a fitted estimator of a class."""
-        tree, one = self.forest_.trees[check_tree_number(number, len(self.forest_))], self._make_tree(kind)
+    def tree(self, number: int) -> TreeT:
+        """Return one of the trees as a fitted estimator.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> parameters = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **parameters, random_state=0).fit(X, y)
+        >>> forest.tree(2).get_depth()
+        2
+        """
+        check_is_fitted(self)
+        tree, one = self.forest_.trees[check_tree_number(number, len(self.forest_))], self.estimator_
         one.tree_ = one.greedy_tree_ = tree
         one.history_ = []
         one.set_input_schema(self.input_schema)
         one._set_encoding(self._fitted_encoding(tree))
         return one
 
-    def _distill(self, kind: type[Any], X: MatrixLike, y: ArrayLike | None, options: dict[str, Any]) -> Any:
-        """Distill the forest into a tree of a class; options are its parameters and arguments of ``distill``."""
+    def to_tree(self, X: MatrixLike, y: ArrayLike | None = None, **options: Any) -> TreeT:
+        """Distill the forest into one tree; see ``distill`` of the tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, usually those of the training.
+        y : array-like of shape (n_samples,), default=None
+            True classes or targets, mixed with the predictions of the forest.
+        **options
+            Parameters of the tree, such as ``max_depth``, and arguments of ``distill``, such as ``copies``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_wine(return_X_y=True)
+        >>> parameters = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+        >>> forest = CrispForestClassifier(n_estimators=5, max_depth=3, **parameters, random_state=0).fit(X, y)
+        >>> tree = forest.to_tree(X, max_depth=2, copies=1)
+        >>> bool((tree.predict(X) == forest.predict(X)).mean() > 0.9)
+        True
+        """
         check_is_fitted(self)
-        declared = kind.declared_parameters()
+        declared = self.TREE.declared_parameters()
         own = {name: options.pop(name) for name in list(options) if name in declared or name == "training"}
         shared = {name: getattr(self, name) for name in ("random_state", "n_jobs", "categorical_features")}
-        return kind.from_flat(**shared | {"image_shape": self.image_shape_} | own).distill(self, X, y, **options)
+        tree: Any = self.TREE.from_flat(**shared | {"image_shape": self.image_shape_} | own)
+        return cast(TreeT, tree.distill(self, X, y, **options))
 
     def __len__(self) -> int:
         """Return the number of trees."""
         check_is_fitted(self)
         return len(self.forest_)
 
-    @abstractmethod
-    def tree(self, number: int) -> Any:
-        """Return one of the trees as an estimator."""
-
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[TreeT]:
         """Iterate over the trees as estimators."""
         return iter(self.estimators_)
 
-    def __getitem__(self, number: int) -> Any:
+    def __getitem__(self, number: int) -> TreeT:
         """Return one of the trees as an estimator; see ``tree``."""
         return self.tree(number)
 
     @property
-    def estimators_(self) -> list[Any]:
+    def estimators_(self) -> list[TreeT]:
         """All trees as estimators."""
         check_is_fitted(self)
         return [self.tree(number) for number in range(len(self.forest_))]
@@ -425,7 +460,7 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator):
         return set_row_tags(super().__sklearn_tags__(), self.training_parameters())
 
 
-class CrispForestClassifier(ProbabilisticClassifier, ForestClassifierParameters, ForestEstimator):
+class CrispForestClassifier(ProbabilisticClassifier, ForestClassifierParameters, ForestEstimator[CrispTreeClassifier]):
     """A forest of deterministic trees on bootstrap samples, which averages the class frequencies of their leaves.
 
     Each tree is trained as a ``CrispTreeClassifier`` on its own bootstrap sample; regularisation is selected once for
@@ -465,6 +500,7 @@ class CrispForestClassifier(ProbabilisticClassifier, ForestClassifierParameters,
     """
 
     ENCODING = ClassEncoding
+    TREE = CrispTreeClassifier
     SCORE = ("accuracy", ".2%")
 
     oob_decision_function_: npt.NDArray[np.float64]
@@ -510,54 +546,8 @@ class CrispForestClassifier(ProbabilisticClassifier, ForestClassifierParameters,
     def _difference(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:
         return float(np.mean(one != other))
 
-    @property
-    def estimator_(self) -> CrispTreeClassifier:
-        """An unfitted tree with the parameters of the forest."""
-        return self._make_tree(CrispTreeClassifier)
 
-    def tree(self, number: int) -> CrispTreeClassifier:
-        """Return one of the trees as a fitted ``CrispTreeClassifier``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from crisptree import CrispForestClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> parameters = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
-        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **parameters, random_state=0).fit(X, y)
-        >>> forest.tree(2).get_depth()
-        2
-        """
-        check_is_fitted(self)
-        return self._as_tree(CrispTreeClassifier, number)
-
-    def to_tree(self, X: MatrixLike, y: ArrayLike | None = None, **options: Any) -> CrispTreeClassifier:
-        """Distill the forest into one tree; see ``CrispTreeClassifier.distill``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, usually those of the training.
-        y : array-like of shape (n_samples,), default=None
-            True classes, mixed with the predictions of the forest.
-        **options
-            Parameters of the tree, such as ``max_depth``, and arguments of ``distill``, such as ``copies``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> from crisptree import CrispForestClassifier
-        >>> X, y = load_wine(return_X_y=True)
-        >>> parameters = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
-        >>> forest = CrispForestClassifier(n_estimators=5, max_depth=3, **parameters, random_state=0).fit(X, y)
-        >>> tree = forest.to_tree(X, max_depth=2, copies=1)
-        >>> bool((tree.predict(X) == forest.predict(X)).mean() > 0.9)
-        True
-        """
-        return cast(CrispTreeClassifier, self._distill(CrispTreeClassifier, X, y, options))
-
-
-class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestEstimator):
+class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestEstimator[CrispTreeRegressor]):
     """A forest of deterministic regression trees on bootstrap samples, which averages the means of their leaves.
 
     Parameters
@@ -593,6 +583,7 @@ class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestE
     """
 
     ENCODING = RegressionEncoding
+    TREE = CrispTreeRegressor
     SCORE = ("R²", ".3f")
 
     oob_prediction_: Doubles
@@ -651,40 +642,6 @@ class CrispForestRegressor(GaussianRegressor, ForestRegressorParameters, ForestE
             first, second, within = first + deviation, second + deviation**2, within + values[:, k:]
         between = np.maximum(second / n - (first / n) ** 2, 0.0)
         return squeeze_outputs(np.sqrt(within / n + between))
-
-    @property
-    def estimator_(self) -> CrispTreeRegressor:
-        """An unfitted tree with the parameters of the forest."""
-        return self._make_tree(CrispTreeRegressor)
-
-    def tree(self, number: int) -> CrispTreeRegressor:
-        """Return one of the trees as a fitted ``CrispTreeRegressor``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from crisptree import CrispForestRegressor
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> forest = CrispForestRegressor(n_estimators=5, max_depth=3, split="oblique", random_state=0).fit(X, y)
-        >>> forest.tree(2).get_depth() <= 3
-        True
-        """
-        check_is_fitted(self)
-        return self._as_tree(CrispTreeRegressor, number)
-
-    def to_tree(self, X: MatrixLike, y: ArrayLike | None = None, **options: Any) -> CrispTreeRegressor:
-        """Distill the forest into one tree; see ``CrispForestClassifier.to_tree``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from crisptree import CrispForestRegressor
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> forest = CrispForestRegressor(n_estimators=5, max_depth=3, split="oblique", random_state=0).fit(X, y)
-        >>> forest.to_tree(X, max_depth=2, copies=1).get_depth() <= 2
-        True
-        """
-        return cast(CrispTreeRegressor, self._distill(CrispTreeRegressor, X, y, options))
 
 
 def check_tree_number(number: Any, n_trees: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,13 +11,20 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from crisptree.estimators.loading import ESTIMATOR, ReadTrees
 from crisptree.estimators.readability import ReadableEstimator
+from crisptree.inference import CrispTree, FlatTree
 from crisptree.parameters.estimators import READABLE_REGRESSION, RegressorParameters, check_argument
+from crisptree.persistence.model_file import ModelFile, ModelFileError
 from crisptree.pipeline.distillation import label_by_regressor, make_copies
 from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.targets.base import detach
 from crisptree.targets.regression import RegressionEncoding, squeeze_outputs
 from crisptree.typing import ArrayLike, MatrixLike
+
+if TYPE_CHECKING:
+    from crisptree.pipeline.trees import TrainedRows
+    from crisptree.selection.candidates import Trial
 
 Doubles = npt.NDArray[np.float64]
 
@@ -25,6 +33,8 @@ class GaussianRegressor(RegressorMixin):
     """Base of regressors of rows, trees and forests, which predict a mean and a standard deviation."""
 
     n_outputs_: int
+    interval_scale_: float = 1.0
+    """Factor of ``predict_std`` in intervals; 1 where no rows were held out."""
 
     if TYPE_CHECKING:
 
@@ -49,9 +59,10 @@ class GaussianRegressor(RegressorMixin):
         return float(super().score(X, detach(y), detach(sample_weight)))
 
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
-        """Predict an interval of y by the normal distribution of ``predict`` and ``predict_std``.
+        """Predict an interval of y by a normal distribution around ``predict``.
 
-        The variance is that of the training rows: an overfitted model makes its intervals too narrow.
+        Its standard deviation is ``predict_std``, that of training rows. In a single tree it is multiplied by
+        ``interval_scale_``, by which the error on rows held out for model selection exceeds that of training rows.
 
         Parameters
         ----------
@@ -78,7 +89,7 @@ class GaussianRegressor(RegressorMixin):
         ([-1.0, 9.0], [1.0, 11.0])
         """
         check_argument("coverage", coverage)
-        mean, radius = self.predict(X), ndtri(0.5 + coverage / 2) * self.predict_std(X)
+        mean, radius = self.predict(X), ndtri(0.5 + coverage / 2) * self.interval_scale_ * self.predict_std(X)
         return mean - radius, mean + radius
 
     def __sklearn_tags__(self) -> Any:
@@ -87,6 +98,22 @@ class GaussianRegressor(RegressorMixin):
         tags.target_tags.multi_output = True
         tags.regressor_tags.poor_score = False
         return tags
+
+
+def compare_spreads(tree: CrispTree, trials: Sequence[Trial]) -> float:
+    """Divide the error of the best trial on held-out rows by the standard deviation in the leaves; at least 1.
+
+    The leaves of a tree that was fitted to few rows underestimate its error on new ones. Both are in the units of
+    training, and averaged over the outputs.
+    """
+    if not trials:
+        return 1.0
+    held_out = 1 - max(trial.score for trial in trials)
+    leaves = np.arange(tree.structure.n_splits, tree.structure.n_nodes)
+    linear = tree.models_of(leaves)["linear_variance"] if isinstance(tree, FlatTree) else None
+    variances = tree.leaves[:, tree.target.n_values // 2 :] if linear is None else linear
+    within = np.average(variances.mean(axis=1), weights=tree.statistics.node_counts[leaves, 0])
+    return max(1.0, float(np.sqrt(held_out / within)))
 
 
 class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimator):
@@ -109,6 +136,9 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
         The tree before finetuning, neither pruned nor shrunk.
     n_outputs_ : int
         Number of outputs.
+    interval_scale_ : float
+        Factor of ``predict_std`` in ``predict_interval``: the error of the best candidate on held-out rows divided by
+        the standard deviation in the leaves, at least 1. It is 1 where nothing was selected, or by another ``scoring``.
     best_params_, cv_results_, n_candidates_, shrinkage_, best_iteration_, history_
         As in ``CrispTreeClassifier``.
     image_shape_, encoder_, n_features_in_, feature_names_in_
@@ -127,6 +157,20 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
 
     ENCODING = RegressionEncoding
     LIMITS = READABLE_REGRESSION
+
+    def _set_trained(self, trained: TrainedRows) -> None:
+        super()._set_trained(trained)
+        self.interval_scale_ = compare_spreads(self.tree_, trained.trials) if self.scoring is None else 1.0
+
+    def _extra_header(self) -> dict[str, Any]:
+        return {} if self.interval_scale_ == 1 else {"interval_scale": self.interval_scale_}
+
+    def _restore_trees(self, file: ModelFile, read: ReadTrees) -> CrispTree:
+        scale = file.section(ESTIMATOR).content.get("interval_scale", 1.0)
+        if not isinstance(scale, float) or not 1 <= scale < np.inf:
+            raise ModelFileError(f"{file.path} must store a scale of intervals, a number from 1 on; it has {scale!r}.")
+        self.interval_scale_ = scale
+        return super()._restore_trees(file, read)
 
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *, decay: float = 1.0

@@ -65,6 +65,9 @@ INTERACTION_CST = Rule(
 )
 
 
+DEPTH = whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)")
+
+
 @declare_parameters
 class TreeParameters(EstimatorParameters):
     """Parameters of every estimator."""
@@ -89,7 +92,7 @@ class TreeParameters(EstimatorParameters):
         threshold on one feature takes their place (not for split modules, ``monotonic_cst``, sparse rows,
         batches and process groups). Finetuning then moves rows to other leaves. With "auto" parameters
         the fit may select a smaller depth.""",
-        rule=whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)"),
+        rule=DEPTH,
         flag="--depth",
     )
     max_leaf_nodes: int | None = parameter(
@@ -111,7 +114,7 @@ class TreeParameters(EstimatorParameters):
         default=0.0,
         kind="float",
         doc="Minimum share of the total sample weight on each side of a split.",
-        rule=number(0.0, high=0.5),
+        rule=number(0.0, high=0.5, closed=True),
     )
     l1: float | str = parameter(
         default=0.0,
@@ -223,7 +226,7 @@ class RowParameters(TreeParameters):
         from. None grows until leaves are pure or their rows identical, as far as the other limits
         allow; where six stumps in a row leave one side empty, the best threshold on one feature takes
         their place (not for split modules, ``monotonic_cst``, sparse rows, batches and process groups).""",
-        rule=word_or("auto", whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)")),
+        rule=word_or("auto", DEPTH),
         flag="--depth",
     )
     l1: float | str = redeclare(
@@ -570,10 +573,7 @@ class BaggingParameters(TreeParameters):
         kind='int, "auto" or None',
         doc="""Maximum number of splits on a path. "auto" is 14 for hyperplanes, 8 in regression, and None for
         thresholds.""",
-        rule=word_or(
-            "auto",
-            whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)"),
-        ),
+        rule=word_or("auto", DEPTH),
         flag="--depth",
     )
     warm_start: bool = parameter(

@@ -48,8 +48,8 @@ def whole(low: int, *, high: int | None = None, none: bool = False, remark: str 
     return Rule(holds, f"a whole number {bounds}" + (" or None" if none else "") + remark)
 
 
-def number(low: float, *, strict: bool = False, high: float = 1e30, none: bool = False) -> Rule:
-    """Make the rule of a finite number within bounds."""
+def number(low: float, *, strict: bool = False, high: float = 1e30, closed: bool = False, none: bool = False) -> Rule:
+    """Make the rule of a finite number from ``low`` on (above it if ``strict``) and below ``high`` (or up to it)."""
 
     def holds(value: Any) -> bool:
         if value is None:
@@ -57,9 +57,10 @@ def number(low: float, *, strict: bool = False, high: float = 1e30, none: bool =
         if not isinstance(value, Real) or not math.isfinite(value):
             return False
         real = float(value)
-        return (real > low if strict else real >= low) and real < high
+        return (real > low if strict else real >= low) and (real <= high if closed else real < high)
 
-    return Rule(holds, f"a number {'above' if strict else 'at least'} {low:g} and below {high:g}" + none * " or None")
+    bounds = f"{'above' if strict else 'at least'} {low:g} and {'at most' if closed else 'below'} {high:g}"
+    return Rule(holds, f"a number {bounds}" + none * " or None")
 
 
 def rows_or_fraction(low: int, *, below_one: bool = False) -> Rule:
