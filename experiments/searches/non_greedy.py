@@ -40,7 +40,7 @@ def train_non_greedy(
         return tree
     splits = tree.splits.trainable()
     assert isinstance(splits, ObliqueSplits)
-    steps, groups = bound_steps(splits, samples, TreeRoutes(tree.structure), nu), samples.everything()
+    steps, groups = bound_steps(splits, samples, TreeRoutes(tree.structure), nu), samples.as_one_group()
     start = tree
     counts = samples.hard_counts(tree)
     for epoch in range(plan.epochs):
