@@ -269,5 +269,6 @@ def test_the_id_of_the_rows_is_no_feature_and_need_not_be_there_to_predict():
 @pytest.mark.parametrize("kind", ["CrispTreeClassifier", "CrispTreeRegressor", "CrispForestClassifier"])
 def test_refusals_of_columns_name_the_class_of_the_estimator(kind):
     X = {"day": ["2012/01/01", "2013/01/01", "2014/01/01"], "x": [1.0, 2.0, 3.0]}
-    with pytest.raises(TableError, match=rf"for example {kind}\(categorical_features=TableEncoder\(drop=\['day'\]\)\)"):
+    example = rf"for example {kind}\(categorical_features=TableEncoder\(dates=\['day'\]\)\)"
+    with pytest.raises(TableError, match=example):
         getattr(crisptree, kind)().fit(X, [0, 1, 0])
