@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators.readability import ReadableEstimator
-from crisptree.parameters.estimators import READABLE_REGRESSION, RegressorParameters, check_argument
+from crisptree.parameters.estimators import READABLE, RegressorParameters, check_argument
 from crisptree.pipeline.distillation import label_by_regressor, make_copies
 from crisptree.pipeline.monitoring import Checkpoints
 from crisptree.targets.base import detach
@@ -126,7 +126,7 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
     """
 
     ENCODING = RegressionEncoding
-    LIMITS = READABLE_REGRESSION
+    LIMITS = READABLE
 
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *, decay: float = 1.0

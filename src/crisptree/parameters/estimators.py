@@ -515,13 +515,10 @@ PAPER_PIXELS: dict[str, Any] = {name: value for name, value in PAPER.items() if 
 READABLE: dict[str, Any] = {
     "max_features_per_split": 3,
     "max_leaf_nodes": 8,
-    "leaf_model": "constant",
+    "leaf_model": "sparse_linear",
     "round_splits": True,
 }
 """Limits of a tree that people read; docs/decisions/2026-11-18-readable-trees.md has the reasons."""
-
-READABLE_REGRESSION = READABLE | {"leaf_model": "sparse_linear"}
-"""The same for regression, whose leaves may be linear functions of as many features as a split has."""
 
 SHARE_RULE = Rule(
     lambda value: value is None or whole(1).holds(value) or (number(0.0, strict=True).holds(value) and value <= 1.0),

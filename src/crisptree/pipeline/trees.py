@@ -43,6 +43,7 @@ from crisptree.selection.evaluators import Evaluator, TreeEvaluator
 from crisptree.selection.parameters import (
     apply_selected,
     disable_postprocessing,
+    is_auto,
     is_postprocessing_unresolved,
     order,
     postprocess,
@@ -223,12 +224,17 @@ def fit_rows(
     if validation is None and holds_out(parameters):
         data, validation = data.split_off(fraction, seed)
 
+    restricted, parameters = parameters, relax_limits(parameters, data)
     start, previous = None, None
     if earlier is not None:
         start, previous = earlier.tree, retain_selected(earlier.selected, parameters)
     resolution, task = prepare(parameters, data, validation, TreeEvaluator, seed, start, previous)
     values = resolution.parameters
     values["device"] = data.device(values["device"])
+    limits = values
+    if parameters is not restricted:  # those of the tree that is distilled from the trained one
+        split = "oblique" if restricted["split"] == "auto" else restricted["split"]
+        limits = values | {name: restricted[name] for name in (*UNRESTRICTED, "min_samples_leaf")} | {"split": split}
     needs_rows = values["finetune_epochs"] or is_postprocessing_unresolved(values)
     if explicit is None and validation is not None and not needs_rows:
         # No epoch is scored after all: the rows that were held_out out for it train too.
@@ -237,13 +243,13 @@ def fit_rows(
     if validation is None and is_postprocessing_unresolved(values):
         # Holding rows out for the last step alone costs too much: a first tree resolves its parameters.
         rest, held_out = data.split_off(fraction, seed)
-        first = fit_rows(disable_postprocessing(values), rest, None, seed).fitted
+        first = fit_rows(disable_postprocessing(limits), rest, None, seed).fitted
         unit = rest.make_task(task.scaling, None).mean_weight
         values = resolve_postprocessing(first.tree, values, task, rest.load_validation(held_out, seed), unit)
     held_out = None
     if validation is not None and is_postprocessing_unresolved(values):
         held_out = data.load_validation(validation, seed)
-    fitted, history = fit_task(values, task, data.image_shape, seed, start, held_out, data.source)
+    fitted, history = fit_task(values, task, data.image_shape, seed, start, held_out, data.source, limits)
     if data.image_shape is None:
         tree = everything.with_ranges(fitted.tree, task)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
@@ -252,7 +258,26 @@ def fit_rows(
         from crisptree.pipeline.readable import round_leaves  # not on the path of other fits
 
         fitted = fitted._replace(tree=round_leaves(fitted.tree, task))
-    return TrainedRows(fitted, history, resolution.selected, resolution.trials, data.encoding)
+    selected = {name: value for name, value in resolution.selected.items() if is_auto(restricted, name) or name not in UNRESTRICTED}
+    return TrainedRows(fitted, history, selected, resolution.trials, data.encoding)
+
+
+UNRESTRICTED: dict[str, Any] = {"max_features_per_split": None, "max_leaf_nodes": None, "leaf_model": "auto"}
+"""Limits of readable trees that do not hold for the tree from which they are distilled."""
+
+
+def relax_limits(parameters: Mapping[str, Any], data: TrainingDataset) -> Mapping[str, Any]:
+    """Return the parameters of the tree from which a readable one is distilled; the same for all other trees.
+
+    It is distilled from arrays and hard labels, without other constraints than the number of terms and leaves.
+    """
+    is_readable = parameters.get("round_splits") and parameters["max_leaf_nodes"] is not None
+    is_constrained = parameters.get("monotonic_cst") is not None or parameters.get("interaction_cst") is not None
+    target = data.target
+    is_plain = isinstance(data, ArrayDataset) and not data.is_sparse and target.hard is target
+    if not is_readable or is_constrained or not is_plain or parameters["split"] not in ("auto", "oblique", "axis"):
+        return parameters
+    return {**parameters, **UNRESTRICTED}
 
 
 def prepare(
@@ -325,14 +350,18 @@ def fit_task(
     earlier: CrispTree | None = None,
     held_out: RowSet | None = None,
     source: npt.NDArray[np.intp] | None = None,
+    limits: Mapping[str, Any] | None = None,
 ) -> Trained:
-    """Train and postprocess a tree with resolved parameters; ``held_out`` rows resolve the postprocessing."""
+    """Train and postprocess a tree with resolved parameters; ``held_out`` rows resolve the postprocessing.
+
+    ``limits`` are those of a readable tree, into which the trained one is distilled.
+    """
     spec = spec_of(parameters, task, image_shape, seed)
     listeners = (parameters["verbose"], parameters["callbacks"]) if task.is_first else (0, None)
     with record_epochs(*listeners) as recorder:
         fitted = fit_tree(spec, task, start=earlier, on_epoch=recorder.record)
     if parameters.get("round_splits"):
-        fitted = round_fitted(fitted, parameters, spec, task, seed, source)
+        fitted = round_fitted(fitted, parameters, limits or parameters, task, seed, source)
     values = resolve_postprocessing(fitted.tree, parameters, task, held_out, task.mean_weight)
 
     def records() -> tuple[list[EpochRecord], int | None]:
@@ -371,24 +400,24 @@ def update_fitted_tree(
 def round_fitted(
     fitted: Fitted,
     parameters: Mapping[str, Any],
-    spec: Spec,
+    limits: Mapping[str, Any],
     task: TrainingTask,
     seed: int,
     source: npt.NDArray[np.intp] | None,
 ) -> Fitted:
-    """Improve the trained tree, round its splits and count its leaves anew."""
-    from crisptree.pipeline.readable import count_rounded, improve_readable  # not on the path of other fits
+    """Distil the trained tree into one within the limits, round its splits and count its leaves anew."""
+    from crisptree.pipeline.readable import count_rounded, distil_readable  # not on the path of other fits
 
     assert isinstance(fitted.tree, FlatTree)
-    assert isinstance(task.training.X, np.ndarray)
 
     def make_spec(values: Mapping[str, Any], part: TrainingTask) -> Spec:
         return spec_of(values, part, None, seed)
 
-    tree = fitted.tree
-    if spec.limits.max_leaf_nodes is not None:
-        tree = improve_readable(tree, parameters, task, make_spec, seed, source)
-    return fitted._replace(tree=count_rounded(tree, parameters, spec, task))
+    tree, teacher = fitted.tree, None
+    if limits is not parameters:
+        teacher, tree = tree, distil_readable(tree, parameters, limits, task, make_spec, seed, source)
+    tree = count_rounded(tree, teacher, limits, make_spec(limits, task), task)
+    return fitted._replace(tree=tree, greedy=tree)
 
 
 def spec_of(parameters: Mapping[str, Any], task: TrainingTask, image_shape: tuple[int, ...] | None, seed: int) -> Spec:

