@@ -33,7 +33,7 @@ PENALTY = 2.0
 MIN_ROWS, MIN_ROWS_OF_LINEAR_LEAVES = 5, 10
 """Minimum rows on each side of a split."""
 
-MAX_SWEEPS = 3
+MAX_SWEEPS, MAX_SWEEPS_OF_STUMPS = 2, 2
 MAX_ROWS = 5_000
 """Larger tables are sampled."""
 
@@ -46,7 +46,7 @@ MAX_STARTS, MAX_LINEAR_STARTS = 3, 1
 MAX_ADDED, MAX_LINEAR_ADDED = 10, 5
 """The same for features that are added."""
 
-SCREENED_ROWS, MAX_EXACT_LINES = 1_000, 12
+SCREENED_ROWS, MAX_EXACT_LINES = 400, 8
 """Many directions are compared on so many rows first, and only the best of them on all rows."""
 
 N_CELLS = 65_535
@@ -85,7 +85,10 @@ class SmallTree(NamedTuple):
                 continue
             used = np.flatnonzero(self.weight[node])
             right = x[np.ix_(rows, used)] @ self.weight[node, used] + self.bias[node] > 0
-            waiting += [(int(structure.right_nodes[node]), rows[right]), (int(structure.left_nodes[node]), rows[~right])]
+            waiting += [
+                (int(structure.right_nodes[node]), rows[right]),
+                (int(structure.left_nodes[node]), rows[~right]),
+            ]
         return leaves
 
     def rows_at(self, leaf: Rows, split: int) -> Rows:
@@ -166,7 +169,7 @@ class SplitSearch(NamedTuple):
             return None
         structure = TreeStructure(np.array([-1], dtype=np.int32), np.array([-2], dtype=np.int32))
         start = np.eye(own.x.shape[1])[nodes.feature[:1]]
-        tree = _sweep_until_converged(SmallTree(structure, start, -nodes.threshold[:1].astype(np.float64)), own)
+        tree = _sweep(SmallTree(structure, start, -nodes.threshold[:1].astype(np.float64)), own, MAX_SWEEPS_OF_STUMPS)
         leaf = tree.leaves_of(own.x)
         before, after = own.leaf_losses(whole, 1)[:, 0], own.leaf_losses(leaf, 2)[np.arange(len(rows)), leaf]
         gain = float(own.weight @ (before - after))
@@ -223,16 +226,16 @@ def _sweep_grown(grown: Sequence[Stump], places: Sequence[tuple[int, bool]], sea
     children[is_leaf] = ~np.arange(is_leaf.sum())
     structure = TreeStructure(children[:, 0].astype(np.int32), children[:, 1].astype(np.int32))
     tree = SmallTree(structure, np.array([one.weight for one in grown]), np.array([one.bias for one in grown]))
-    return GrownSplits(structure, *search.hyperplanes(_sweep_until_converged(tree, search)))
+    return GrownSplits(structure, *search.hyperplanes(_sweep(tree, search, MAX_SWEEPS)))
 
 
-def _sweep_until_converged(tree: SmallTree, search: SplitSearch) -> SmallTree:
+def _sweep(tree: SmallTree, search: SplitSearch, max_sweeps: int) -> SmallTree:
     """Optimise all splits in turn while the penalised likelihood rises."""
     x, weight, max_terms, min_rows = search.x, search.weight, search.max_terms, search.min_rows
     leaf = tree.leaves_of(x)
     costs = search.leaf_costs(leaf, tree.structure.n_leaves)
     best, lowest = tree.copy(), _objective(tree, costs, leaf, weight)
-    for _ in range(MAX_SWEEPS):
+    for _ in range(max_sweeps):
         for split in reversed(range(tree.structure.n_splits)):
             rows = tree.rows_at(leaf, split)
             if len(rows) < 2 * min_rows:

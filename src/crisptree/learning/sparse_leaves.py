@@ -26,6 +26,10 @@ PENALTY = 2.0
 """Logarithms of the number of rows that a term must save, in −2 log likelihood: twice as many as by BIC, since the term
 is the best of all features."""
 
+MIN_GAIN = 0.002
+"""Share of the variance in a leaf that a term of a regression must explain; targets that a model smoothed have little
+noise."""
+
 MIN_ROWS_PER_TERM = 5
 
 PRIOR_ROWS = 1.0
@@ -50,7 +54,7 @@ class TargetRows(NamedTuple):
     @classmethod
     def of(cls, rows: RowSet, target: Target) -> TargetRows:
         """Take training rows as they are."""
-        y = rows.y if target.is_regression else np.eye(target.n_classes or 0)[rows.y]
+        y = rows.y if np.ndim(rows.y) > 1 else np.eye(target.n_classes or 0)[rows.y]
         weight = np.asarray(rows.weight, dtype=np.float64)
         return cls(np.asarray(rows.X, dtype=np.float32), np.asarray(y, dtype=np.float64), weight)
 
@@ -161,6 +165,7 @@ def _fit_sparse(x: Doubles, y: Doubles, weight: Doubles, prior: Doubles, max_ter
     ridge = RIDGE * lengths / n
     terms: list[int] = []
     result, error = np.zeros((y.shape[1], x.shape[1])), float((target**2).sum()) + 1e-12
+    variance = error
     rest, residuals = design, target
     while len(terms) < min(max_terms, n // MIN_ROWS_PER_TERM):
         own = (rest**2).sum(axis=0)
@@ -172,7 +177,8 @@ def _fit_sparse(x: Doubles, y: Doubles, weight: Doubles, prior: Doubles, max_ter
         part = design[:, terms]
         found = np.linalg.solve(part.T @ part + np.diag(ridge[terms]), part.T @ target)
         left = float(((target - part @ found) ** 2).sum()) + 1e-12
-        if n * math.log(error / left) < PENALTY * math.log(n) * y.shape[1]:
+        saves_penalty = n * math.log(error / left) >= PENALTY * math.log(n) * y.shape[1]
+        if not saves_penalty or error - left < MIN_GAIN * variance:
             break
         error, result = left, np.zeros_like(result)
         result[:, terms] = found.T

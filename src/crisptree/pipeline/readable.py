@@ -29,13 +29,15 @@ SHARES_REROUTED, MAX_LOSS_BY_ROUNDING = (MAX_REROUTED, MAX_REROUTED / 8, 0.0), 0
 """Shares of the rows of a split that rounding may send to the other side, tried in turn, and what it may cost on the
 training rows: accuracy less a share of the log loss, or R²."""
 
+MAX_FOLDS = 3
+
 SIZE_DIVISORS = (1, 2, 4)
 """Candidates have the most leaves that are allowed, half and a quarter of them."""
 
-TEACHER_SHARE = 0.5
+TEACHER_SHARE = 0.75
 """Share of the unrestricted tree's prediction in the target of a training row; the rest is y."""
 
-SYNTHETIC_ROWS, MAX_ROWS, SYNTHETIC_WEIGHT = 2, 5_000, 0.5
+SYNTHETIC_ROWS, MAX_ROWS, SYNTHETIC_WEIGHT = 1, 5_000, 0.5
 """Synthetic rows per training row, as long as there are at most so many rows in all, and their weight."""
 
 MakeSpec = Callable[[Mapping[str, Any], TrainingTask], Spec]
@@ -56,7 +58,7 @@ def distil_readable(
     ``source`` is the row that each row is a copy of, so that no fold has copies of held-out rows.
     """
     merits: dict[int, list[float]] = {}
-    folds = make_folds(task, seed, source)
+    folds = make_folds(task, seed, source)[:MAX_FOLDS]
     for fold in folds:
         trained = fit_tree(make_spec(parameters, fold.problem), fold.problem).tree
         for size, tree in grow_readable(trained, limits, fold.problem, make_spec).items():
@@ -116,7 +118,7 @@ def distil_rows(teacher: FlatTree, rows: RowSet) -> TargetRows:
 def _predict(tree: FlatTree, X: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Predict class probabilities, or scaled y.  (n, n_outputs)"""
     tables = tree.scaled_values(route_rows(tree, X), X)
-    return np.asarray(tree.target.predict(tables) if tree.target.is_regression else tables).reshape(len(X), -1)
+    return np.asarray(tree.target.predict(tables) if tree.target.is_regression else tables)
 
 
 def _replace_splits(tree: FlatTree, grown: GrownSplits, task: TrainingTask) -> FlatTree:
@@ -128,8 +130,14 @@ def _replace_splits(tree: FlatTree, grown: GrownSplits, task: TrainingTask) -> F
         tree.statistics.steepness,
         task.target.n_statistics,
     )
-    constant = {"linear_weight": None, "linear_bias": None, "linear_variance": None}
-    return replace(tree, leaves=statistics.soft_leaves, statistics=statistics, **grown._asdict(), **constant)
+    return FlatTree(
+        grown.structure,
+        statistics.soft_leaves,
+        statistics,
+        target_name=tree.target_name,
+        weight=grown.weight,
+        bias=grown.bias,
+    )
 
 
 def count_rounded(
@@ -167,12 +175,12 @@ def _count(tree: FlatTree, spec: Spec, task: TrainingTask) -> FlatTree:
 
 
 def _score(tree: FlatTree, rows: RowSet) -> float:
-    """Score held-out rows: accuracy less a share of the log loss, or 1 − the squared error of scaled y."""
-    X = np.ascontiguousarray(rows.X[:], dtype=np.float32)
-    leaf = route_rows(tree, X)
-    tables = tree.scaled_values(leaf, X)
-    scores = np.asarray(tree.target.score_predictions(tree.target.predict(tables), rows.y), dtype=np.float64)
-    if not tree.target.is_regression:
-        own = tables[np.arange(len(leaf)), rows.y]
-        scores = scores + LOSS_SHARE * np.log(np.maximum(own, MIN_PROBABILITY))
-    return float(np.average(scores, weights=rows.weight))
+    """Score rows: accuracy less a share of the log loss, or 1 − the squared error of scaled y."""
+    X, y, weight = TargetRows.of(rows, tree.target)
+    outputs = _predict(tree, X)
+    if tree.target.is_regression:
+        scores = 1 - ((outputs - y) ** 2).mean(axis=1)
+    else:
+        accuracy = y[np.arange(len(y)), outputs.argmax(axis=1)]
+        scores = accuracy + LOSS_SHARE * (y * np.log(np.maximum(outputs, MIN_PROBABILITY))).sum(axis=1)
+    return float(np.average(scores, weights=weight))

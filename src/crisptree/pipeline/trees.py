@@ -31,7 +31,6 @@ from crisptree.pipeline.validation import (
     RowModel,
     TrainingData,
     check_fit,
-    check_leaf_model,
     check_order,
     check_warm_start,
     draw_seed,
@@ -43,7 +42,6 @@ from crisptree.selection.evaluators import Evaluator, TreeEvaluator
 from crisptree.selection.parameters import (
     apply_selected,
     disable_postprocessing,
-    is_auto,
     is_postprocessing_unresolved,
     order,
     postprocess,
@@ -60,6 +58,10 @@ Trained = tuple[Fitted, list[EpochRecord]]
 
 SPARSE_VALUES_AT_ONCE = 2**24
 """Values of sparse rows that are made dense at a time for the probabilistic tree."""
+
+
+UNRESTRICTED: dict[str, Any] = {"max_features_per_split": None, "max_leaf_nodes": None, "leaf_model": "auto"}
+"""Limits of readable trees that do not hold for the tree from which they are distilled."""
 
 
 class TrainedRows(NamedTuple):
@@ -231,7 +233,7 @@ def fit_rows(
     resolution, task = prepare(parameters, data, validation, TreeEvaluator, seed, start, previous)
     values = resolution.parameters
     values["device"] = data.device(values["device"])
-    limits = values
+    limits = None
     if parameters is not restricted:  # those of the tree that is distilled from the trained one
         split = "oblique" if restricted["split"] == "auto" else restricted["split"]
         limits = values | {name: restricted[name] for name in (*UNRESTRICTED, "min_samples_leaf")} | {"split": split}
@@ -243,7 +245,7 @@ def fit_rows(
     if validation is None and is_postprocessing_unresolved(values):
         # Holding rows out for the last step alone costs too much: a first tree resolves its parameters.
         rest, held_out = data.split_off(fraction, seed)
-        first = fit_rows(disable_postprocessing(limits), rest, None, seed).fitted
+        first = fit_rows(disable_postprocessing(limits or values), rest, None, seed).fitted
         unit = rest.make_task(task.scaling, None).mean_weight
         values = resolve_postprocessing(first.tree, values, task, rest.load_validation(held_out, seed), unit)
     held_out = None
@@ -257,24 +259,22 @@ def fit_rows(
     if values.get("round_splits"):
         from crisptree.pipeline.readable import round_leaves  # not on the path of other fits
 
-        fitted = fitted._replace(tree=round_leaves(fitted.tree, task))
-    selected = {name: value for name, value in resolution.selected.items() if is_auto(restricted, name) or name not in UNRESTRICTED}
+        tree = round_leaves(fitted.tree, task)
+        fitted = fitted._replace(tree=tree, greedy=tree)
+    selected = dict(resolution.selected)
+    if limits:
+        selected = {name: value for name, value in selected.items() if name not in UNRESTRICTED}
     return TrainedRows(fitted, history, selected, resolution.trials, data.encoding)
-
-
-UNRESTRICTED: dict[str, Any] = {"max_features_per_split": None, "max_leaf_nodes": None, "leaf_model": "auto"}
-"""Limits of readable trees that do not hold for the tree from which they are distilled."""
 
 
 def relax_limits(parameters: Mapping[str, Any], data: TrainingDataset) -> Mapping[str, Any]:
     """Return the parameters of the tree from which a readable one is distilled; the same for all other trees.
 
-    It is distilled from arrays and hard labels, without other constraints than the number of terms and leaves.
+    It is distilled from arrays, without other constraints than the number of terms and leaves.
     """
     is_readable = parameters.get("round_splits") and parameters["max_leaf_nodes"] is not None
     is_constrained = parameters.get("monotonic_cst") is not None or parameters.get("interaction_cst") is not None
-    target = data.target
-    is_plain = isinstance(data, ArrayDataset) and not data.is_sparse and target.hard is target
+    is_plain = isinstance(data, ArrayDataset) and not data.is_sparse
     if not is_readable or is_constrained or not is_plain or parameters["split"] not in ("auto", "oblique", "axis"):
         return parameters
     return {**parameters, **UNRESTRICTED}
@@ -294,7 +294,6 @@ def prepare(
     ``earlier`` is a tree whose scaling is kept, and ``previous`` what was selected for it.
     """
     check_order(parameters, data.target)
-    check_leaf_model(parameters, data.target)
     if parameters["split"] == "auto" and (data.only_hyperplanes or requires_hyperplanes(parameters)):
         parameters = {**parameters, "split": "oblique"}
     scale = resolve_scale(parameters, data.image_shape, is_sparse=data.is_sparse)
@@ -361,7 +360,7 @@ def fit_task(
     with record_epochs(*listeners) as recorder:
         fitted = fit_tree(spec, task, start=earlier, on_epoch=recorder.record)
     if parameters.get("round_splits"):
-        fitted = round_fitted(fitted, parameters, limits or parameters, task, seed, source)
+        fitted = round_fitted(fitted, parameters, limits, task, seed, source)
     values = resolve_postprocessing(fitted.tree, parameters, task, held_out, task.mean_weight)
 
     def records() -> tuple[list[EpochRecord], int | None]:
@@ -400,7 +399,7 @@ def update_fitted_tree(
 def round_fitted(
     fitted: Fitted,
     parameters: Mapping[str, Any],
-    limits: Mapping[str, Any],
+    limits: Mapping[str, Any] | None,
     task: TrainingTask,
     seed: int,
     source: npt.NDArray[np.intp] | None,
@@ -414,8 +413,9 @@ def round_fitted(
         return spec_of(values, part, None, seed)
 
     tree, teacher = fitted.tree, None
-    if limits is not parameters:
+    if limits is not None:
         teacher, tree = tree, distil_readable(tree, parameters, limits, task, make_spec, seed, source)
+    limits = limits or parameters
     tree = count_rounded(tree, teacher, limits, make_spec(limits, task), task)
     return fitted._replace(tree=tree, greedy=tree)
 

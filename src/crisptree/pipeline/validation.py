@@ -52,11 +52,6 @@ FIXED_ALPHA = Rule(lambda value: value != "auto", "a number or None")
 Values = Mapping[str, Any]
 
 
-def check_leaf_model(parameters: Values, target: Target) -> None:
-    """Refuse linear functions of a few features in the leaves of a classification."""
-    return
-
-
 CONSTRAINTS = ("monotonic_cst", "max_features_per_split", "interaction_cst")
 
 
@@ -179,7 +174,7 @@ CAPABILITIES = (
         "leaf_model={leaf_model!r}",
         lambda v: v.get("leaf_model") == SPARSE_LINEAR,
         {"round_splits": values(True), "max_leaf_nodes": Rule(lambda value: value is not None, "a number")},
-        "They are those of readable regression trees: CrispTreeRegressor.readable().",
+        "They are those of readable trees: CrispTreeClassifier.readable().",
     ),
     Capability(
         "rounded splits (`round_splits=True`)",
