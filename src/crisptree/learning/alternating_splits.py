@@ -33,7 +33,7 @@ PENALTY = 2.0
 MIN_ROWS, MIN_ROWS_OF_LINEAR_LEAVES = 5, 10
 """Minimum rows on each side of a split."""
 
-MAX_SWEEPS, MAX_SWEEPS_OF_STUMPS = 2, 2
+MAX_SWEEPS, MAX_SWEEPS_OF_STUMPS = 2, 1
 MAX_ROWS = 5_000
 """Larger tables are sampled."""
 
@@ -153,26 +153,35 @@ class SplitSearch(NamedTuple):
         return weight.astype(np.float32), (tree.bias - weight @ self.mean).astype(np.float32)
 
     def find_stump(self, rows: Rows) -> Stump | None:
-        """Find the threshold that separates the residuals of a leaf, and optimise it with its two leaves; None without.
+        """Find the best split of some rows, optimised with its two leaves; None where there is none.
 
-        A trend that the models of the leaves follow needs no threshold.
+        It starts from the threshold that separates y, or that separates the residuals of one leaf: a trend that the
+        models of the leaves follow needs no threshold, but their models may have more to gain from a part of the rows.
         """
         if len(rows) < 2 * self.min_rows:
             return None
         own = self._replace(x=self.x[rows], y=self.y[rows], weight=self.weight[rows])
         whole = np.zeros(len(rows), dtype=np.intp)
-        outputs = own.fit_leaves(whole, 1).predict(own.x)[:, 0]
-        residuals = own.y - (outputs if self.is_regression else softmax(outputs, axis=1))
+        starts = [own.y]
+        if self.leaf_terms:
+            outputs = own.fit_leaves(whole, 1).predict(own.x)[:, 0]
+            starts.append(own.y - (outputs if self.is_regression else softmax(outputs, axis=1)))
+        before = float(own.weight @ own.leaf_losses(whole, 1)[:, 0])
+        stumps = [own._optimise_threshold(values, before, rows) for values in starts]
+        return max((stump for stump in stumps if stump is not None), key=lambda stump: stump.gain, default=None)
+
+    def _optimise_threshold(self, values: Doubles, before: float, rows: Rows) -> Stump | None:
+        """Optimise the threshold of the lowest squared error of some values; ``before`` is the loss without a split."""
         threshold = DecisionTreeRegressor(max_leaf_nodes=2, min_samples_leaf=self.min_rows, random_state=0)
-        nodes = threshold.fit(own.x, residuals, sample_weight=own.weight).tree_
+        nodes = threshold.fit(self.x, values, sample_weight=self.weight).tree_
         if nodes.node_count < 3:
             return None
         structure = TreeStructure(np.array([-1], dtype=np.int32), np.array([-2], dtype=np.int32))
-        start = np.eye(own.x.shape[1])[nodes.feature[:1]]
-        tree = _sweep(SmallTree(structure, start, -nodes.threshold[:1].astype(np.float64)), own, MAX_SWEEPS_OF_STUMPS)
-        leaf = tree.leaves_of(own.x)
-        before, after = own.leaf_losses(whole, 1)[:, 0], own.leaf_losses(leaf, 2)[np.arange(len(rows)), leaf]
-        gain = float(own.weight @ (before - after))
+        start = np.eye(self.x.shape[1])[nodes.feature[:1]]
+        tree = _sweep(SmallTree(structure, start, -nodes.threshold[:1].astype(np.float64)), self, MAX_SWEEPS_OF_STUMPS)
+        leaf = tree.leaves_of(self.x)
+        after = self.leaf_losses(leaf, 2)[np.arange(len(rows)), leaf]
+        gain = before - float(self.weight @ after)
         return Stump(tree.weight[0], float(tree.bias[0]), gain, rows[leaf == 0], rows[leaf == 1])
 
 
