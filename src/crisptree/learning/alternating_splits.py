@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp, softmax
-from sklearn.tree import DecisionTreeRegressor
 
+from crisptree.learning.cart import TREES
 from crisptree.learning.options import GrowthLimits
 from crisptree.learning.sparse_leaves import SparseModels, TargetRows, fit_sparse_models
 from crisptree.structure import TreeStructure
@@ -172,7 +172,7 @@ class SplitSearch(NamedTuple):
 
     def _optimise_threshold(self, values: Doubles, before: float, rows: Rows) -> Stump | None:
         """Optimise the threshold of the lowest squared error of some values; ``before`` is the loss without a split."""
-        threshold = DecisionTreeRegressor(max_leaf_nodes=2, min_samples_leaf=self.min_rows, random_state=0)
+        threshold = TREES["gaussians"](max_leaf_nodes=2, min_samples_leaf=self.min_rows, random_state=0)
         nodes = threshold.fit(self.x, values, sample_weight=self.weight).tree_
         if nodes.node_count < 3:
             return None
@@ -206,11 +206,15 @@ class Stump(NamedTuple):
 def grow_sums(search: SplitSearch, sizes: Sequence[int]) -> dict[int, GrownSplits]:
     """Grow a tree best first, each split optimised with its two leaves; then all splits of every size in turn.
 
-    Returns a tree for each of ``sizes``, with fewer leaves where growth ends earlier; none where there is no split.
+    Returns a tree for each of ``sizes``, with fewer leaves where growth ends earlier; none where there is no split. The
+    score of one class in a leaf hides what splits gain for the others: of more than two classes leaves are constant
+    until all splits stand.
     """
     grown: list[Stump] = []
     places: list[tuple[int, bool]] = []  # the parent of every split, and its side
-    waiting = [(search.find_stump(np.arange(len(search.x))), (-1, False))]
+    has_many_classes = not search.is_regression and search.y.shape[1] > 2
+    stumps = search._replace(leaf_terms=0) if has_many_classes else search
+    waiting = [(stumps.find_stump(np.arange(len(search.x))), (-1, False))]
     while len(grown) < max(sizes) - 1:
         found = [(stump.gain, number) for number, (stump, _) in enumerate(waiting) if stump is not None]
         if not found or max(found)[0] <= 0:
@@ -220,7 +224,7 @@ def grow_sums(search: SplitSearch, sizes: Sequence[int]) -> dict[int, GrownSplit
         grown.append(stump)
         places.append(place)
         for side, rows in ((False, stump.left), (True, stump.right)):
-            waiting.append((search.find_stump(rows), (len(grown) - 1, side)))
+            waiting.append((stumps.find_stump(rows), (len(grown) - 1, side)))
     n_splits = {size: min(size - 1, len(grown)) for size in sizes}
     trees = {n: _sweep_grown(grown[:n], places[:n], search) for n in set(n_splits.values()) if n}
     return {size: trees[n] for size, n in n_splits.items() if n}

@@ -71,12 +71,19 @@ class SparseModels(NamedTuple):
 
 
 def fit_sparse_models(
-    x: Doubles, y: Doubles, weight: Doubles, groups: list[Rows], max_terms: int, *, is_regression: bool
+    x: Doubles,
+    y: Doubles,
+    weight: Doubles,
+    groups: list[Rows],
+    max_terms: int,
+    *,
+    is_regression: bool,
+    tops: Rows | None = None,
 ) -> SparseModels:
     """Fit a function of at most ``max_terms`` features to every group of rows: of y, or of the log odds of a class.
 
-    Among classes only the most frequent one of a group has a function: its log odds against all others, which keep
-    their shares among themselves.
+    Among classes only one of a group has a function, that of ``tops`` or the most frequent one: its log odds against
+    all others, which keep their shares among themselves.
 
     Examples
     --------
@@ -87,18 +94,24 @@ def fit_sparse_models(
     ([1], [[3.0]])
     """
     prior = PRIOR_ROWS * (weight @ y) / weight.sum()
-    fit = _fit_sparse if is_regression else _fit_class
     models = SparseModels(np.zeros((len(groups), y.shape[1], x.shape[1])), np.zeros((len(groups), y.shape[1])))
     for group, rows in enumerate(groups):
-        if len(rows):
-            models.weight[group], models.bias[group] = fit(x[rows], y[rows], weight[rows], prior, max_terms)
+        if not len(rows):
+            continue
+        own = (x[rows], y[rows], weight[rows], prior, max_terms)
+        if is_regression:
+            models.weight[group], models.bias[group] = _fit_sparse(*own)
+        else:
+            top = int((weight[rows] @ y[rows] + prior).argmax() if tops is None else tops[group])
+            models.weight[group], models.bias[group] = _fit_class(*own, top)
     return models
 
 
-def _fit_class(x: Doubles, y: Doubles, weight: Doubles, prior: Doubles, max_terms: int) -> tuple[Doubles, Doubles]:
-    """Fit the log odds of the most frequent class."""
+def _fit_class(
+    x: Doubles, y: Doubles, weight: Doubles, prior: Doubles, max_terms: int, top: int
+) -> tuple[Doubles, Doubles]:
+    """Fit the log odds of a class."""
     shares = np.maximum(weight @ y + prior, 1e-9)
-    top = int(shares.argmax())
     bias = np.log(shares / (shares.sum() - shares[top]))
     result = np.zeros((len(prior), x.shape[1]))
     terms, weights, bias[top] = _fit_logistic(x, y[:, top], weight, shares[top] / shares.sum(), max_terms)
@@ -188,13 +201,23 @@ def _fit_sparse(x: Doubles, y: Doubles, weight: Doubles, prior: Doubles, max_ter
 
 
 def with_sparse_models(tree: FlatTree, rows: TargetRows, max_terms: int) -> FlatTree:
-    """Return a finalized tree with a linear model of at most ``max_terms`` features in every node."""
+    """Return a finalized tree with a linear model of at most ``max_terms`` features in every node.
+
+    The class that has a function is the most frequent one among the rows that the tree was finalized with.
+    """
     x, y, weight = rows.X.astype(np.float64), rows.y, rows.weight / rows.weight.mean()
     groups = _rows_of_nodes(tree, route_rows(tree, rows.X))
     center, spread = x.mean(axis=0), x.std(axis=0)
     spread[spread == 0] = 1.0
-    is_regression = tree.target.is_regression
-    models = fit_sparse_models((x - center) / spread, y, weight, groups, max_terms, is_regression=is_regression)
+    is_regression, counts = tree.target.is_regression, tree.statistics.node_counts
+    tops = None if is_regression else counts.argmax(axis=1)
+    models = fit_sparse_models(
+        (x - center) / spread, y, weight, groups, max_terms, is_regression=is_regression, tops=tops
+    )
+    if not is_regression:  # what is said about leaves without a function are the shares of their training rows
+        shares = counts + PRIOR_ROWS * counts[0] / counts[0].sum()
+        is_constant = ~models.weight.any(axis=(1, 2))
+        models.bias[is_constant] = np.log(np.maximum(shares[is_constant], 1e-9))
     scaled = models.weight / spread
     return _with_models(tree, rows, groups, SparseModels(scaled, models.bias - scaled @ center))
 

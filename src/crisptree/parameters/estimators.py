@@ -307,10 +307,10 @@ class RowParameters(TreeParameters):
         default="auto",
         kind='{"auto", "constant", "linear", "branch_linear", "sparse_linear"}',
         doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression. "linear" has
-        all features, "branch_linear" those that the splits of the tree have; "sparse_linear", of readable regression
-        trees, is a mean or a linear function of as many features as a split has, whichever predicts held-out rows
-        better. The weights of linear leaves are sums of parts along the path (docs/guide/regression.md). They need
-        dense rows of at most 512 features and linear splits. "auto" compares both on held-out rows of small tables
+        all features, "branch_linear" those that the splits of the tree have; "sparse_linear", of readable trees, as
+        many features as a split has, where these save a penalty. The weights of linear leaves are sums of parts along
+        the path (docs/guide/regression.md). They need dense rows of at most 512 features and linear splits. "auto"
+        compares "constant", "linear" and "branch_linear" on held-out rows of small tables
         where other parameters are selected, too; else leaves are constant.""",
         rule=one_of("auto", "constant", "linear", "branch_linear", "sparse_linear"),
         flag="--leaf-model",

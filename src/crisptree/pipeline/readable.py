@@ -93,7 +93,7 @@ def grow_readable(
     search = SplitSearch.of(rows, spec.limits, own.split_terms, own.leaf_terms, is_regression=task.target.is_regression)
     single = GrownSplits(TreeStructure.single_leaf(), teacher.weight[:0], teacher.bias[:0])
     trees = {}
-    for size, grown in {1: single, **grow_sums(search, own.sizes)}.items():
+    for size, grown in (*sorted(grow_sums(search, own.sizes).items()), (1, single)):  # the first of equals is kept
         trees[size] = _count(_replace_splits(teacher, grown, task), spec, task)
         if own.leaf_terms:
             trees[size] = with_sparse_models(trees[size], rows, own.leaf_terms)
