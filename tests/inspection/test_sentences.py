@@ -91,10 +91,9 @@ def test_levels_and_whole_numbers_stand_in_one_sentence(table):
     model = CrispTreeClassifier.readable(max_features_per_split=1, random_state=0).fit(X, y)
     sentences = export.sentences(model).splitlines()
     assert len(sentences) == model.get_n_leaves()
-    one = next(line for line in sentences if "leaves with" in line)
-    assert "months ≤ 6" in one
-    assert "plan is not plus" in one
-    assert f"({int((y == 'leaves').sum())} rows)" in one
+    leaving = [line for line in sentences if "leaves with 100%" in line]
+    assert all("months ≤ 6 and plan is " in line for line in leaving)
+    assert sum(int(line.split("(")[1].split(" rows")[0]) for line in leaving) == (y == "leaves").sum()
 
 
 def test_an_indicator_split_names_the_level():

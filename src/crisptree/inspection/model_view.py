@@ -312,6 +312,8 @@ class ModelView:
             effect = np.abs(weight) * self.tree.statistics.scaling.spread
             order = np.argsort(-effect, kind="stable")
             order = order[effect[order] > 0]
+            if not self.is_regression and not len(order):
+                continue  # the leaf has shares
             shown = order if terms is None else order[:terms]
             parts = format_terms([(weight[j], self.feature_names[j]) for j in shown], decimals, signed=True)
             if len(order) > len(shown):

@@ -310,10 +310,10 @@ class RowParameters(TreeParameters):
         default="auto",
         kind='{"auto", "constant", "linear", "branch_linear", "sparse_linear"}',
         doc="""Model of a leaf: class frequencies or mean of its rows, or a logistic or ridge regression. "linear" has
-        all features, "branch_linear" those that the splits of the tree have; "sparse_linear", of readable regression
-        trees, is a mean or a linear function of as many features as a split has, whichever predicts held-out rows
-        better. The weights of linear leaves are sums of parts along the path (docs/guide/regression.md). They need
-        dense rows of at most 512 features and linear splits. "auto" compares both on held-out rows of small tables
+        all features, "branch_linear" those that the splits of the tree have; "sparse_linear", of readable trees, as
+        many features as a split has, where these save a penalty. The weights of linear leaves are sums of parts along
+        the path (docs/guide/regression.md). They need dense rows of at most 512 features and linear splits. "auto"
+        compares "constant", "linear" and "branch_linear" on held-out rows of small tables
         where other parameters are selected, too; else leaves are constant.""",
         rule=one_of("auto", "constant", "linear", "branch_linear", "sparse_linear"),
         flag="--leaf-model",
@@ -518,13 +518,10 @@ PAPER_PIXELS: dict[str, Any] = {name: value for name, value in PAPER.items() if 
 READABLE: dict[str, Any] = {
     "max_features_per_split": 3,
     "max_leaf_nodes": 8,
-    "leaf_model": "constant",
+    "leaf_model": "sparse_linear",
     "round_splits": True,
 }
 """Limits of a tree that people read; docs/decisions/2026-11-18-readable-trees.md has the reasons."""
-
-READABLE_REGRESSION = READABLE | {"leaf_model": "sparse_linear"}
-"""The same for regression, whose leaves may be linear functions of as many features as a split has."""
 
 SHARE_RULE = Rule(
     lambda value: value is None or whole(1).holds(value) or (number(0.0, strict=True).holds(value) and value <= 1.0),

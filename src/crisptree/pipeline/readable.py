@@ -1,10 +1,10 @@
-"""Selection of a readable tree: the trained one, CART's thresholds, and both with alternately optimised splits."""
+"""Readable trees: the unrestricted tree is distilled into one of few leaves, short sums and round numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,109 +13,116 @@ from crisptree.inference import CrispTree, FlatTree, round_splits, route_rows
 from crisptree.inference.finalization import empty_statistics
 from crisptree.inference.flat_tree import SPARSE_LINEAR
 from crisptree.inference.rounding import MAX_REROUTED
-from crisptree.learning.alternating_splits import GrownSplits, SplitSearch, alternate_splits, grow_sums
+from crisptree.learning.alternating_splits import GrownSplits, SplitSearch, grow_sums
 from crisptree.learning.fitting import add_leaf_statistics, fit_tree
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
-from crisptree.learning.sparse_leaves import round_sparse_models, with_sparse_models
-from crisptree.selection.candidates import CART_SPLITS, LOSS_SHARE
+from crisptree.learning.sparse_leaves import TargetRows, round_sparse_models, with_sparse_models
+from crisptree.selection.candidates import LOSS_SHARE
 from crisptree.selection.search import make_folds
 from crisptree.structure import TreeStructure
 
 MIN_PROBABILITY = 1e-3
 """Log losses count to here: the leaves of the candidates are not shrunk yet."""
 
-CART_PARAMETERS: dict[str, Any] = CART_SPLITS | {"grow": "cart", "finetune_epochs": 0, "max_depth": None}
-MIN_SAMPLES_OF_CART = 5
-
 SHARES_REROUTED, MAX_LOSS_BY_ROUNDING = (MAX_REROUTED, MAX_REROUTED / 8, 0.0), 0.002
 """Shares of the rows of a split that rounding may send to the other side, tried in turn, and what it may cost on the
 training rows: accuracy less a share of the log loss, or R²."""
 
+MAX_FOLDS = 3
+
 SIZE_DIVISORS = (1, 2, 4)
 """Candidates have the most leaves that are allowed, half and a quarter of them."""
+
+TEACHER_SHARE = 0.75
+"""Share of the unrestricted tree's prediction in the target of a training row; the rest is y."""
+
+SYNTHETIC_ROWS, MAX_ROWS, SYNTHETIC_WEIGHT = 1, 5_000, 0.5
+"""Synthetic rows per training row, as long as there are at most so many rows in all, and their weight."""
 
 MakeSpec = Callable[[Mapping[str, Any], TrainingTask], Spec]
 
 
-def improve_readable(
-    tree: FlatTree,
+def distil_readable(
+    teacher: FlatTree,
     parameters: Mapping[str, Any],
+    limits: Mapping[str, Any],
     task: TrainingTask,
     make_spec: MakeSpec,
     seed: int,
     source: npt.NDArray[np.intp] | None = None,
 ) -> FlatTree:
-    """Return the best of several trees of at most as many leaves and terms, compared on held-out rows.
+    """Distil a tree into one of fewer leaves; how many is compared on held-out rows.
 
-    Every candidate is trained on every fold. The trained tree is kept unless another one scores higher. ``source`` is
-    the row that each row is a copy of, so that no fold has copies of held-out rows.
+    ``parameters`` trained the teacher, and train those of the folds; ``limits`` are those of the readable tree.
+    ``source`` is the row that each row is a copy of, so that no fold has copies of held-out rows.
     """
-    if not _is_searchable(parameters, task):
-        return tree
-    folds = make_folds(task, seed, source)
-    if not folds:
-        return tree
-    merits: dict[str, list[float]] = {}
+    merits: dict[int, list[float]] = {}
+    folds = make_folds(task, seed, source)[:MAX_FOLDS]
     for fold in folds:
         trained = fit_tree(make_spec(parameters, fold.problem), fold.problem).tree
-        assert isinstance(trained, FlatTree)
-        for name, candidate in list_candidates(trained, parameters, fold.problem, make_spec).items():
-            merits.setdefault(name, []).append(_score(candidate, fold.held_out))
-    candidates = list_candidates(tree, parameters, task, make_spec)
-    merits = {name: values for name, values in merits.items() if len(values) == len(folds) and name in candidates}
-    best = max(merits, key=lambda name: np.mean(merits[name]))  # the first of equals: the trained tree
-    return candidates[best]
+        for size, tree in grow_readable(trained, limits, fold.problem, make_spec).items():
+            merits.setdefault(size, []).append(_score(tree, fold.held_out))
+    trees = grow_readable(teacher, limits, task, make_spec)
+    known = {size: np.mean(values) for size, values in merits.items() if len(values) == len(folds) and size in trees}
+    return trees[max(known, key=known.__getitem__) if known else max(trees)]
 
 
-def _is_searchable(parameters: Mapping[str, Any], task: TrainingTask) -> bool:
-    """Return True for arrays and hard labels without other constraints than the number of terms."""
-    is_constrained = parameters.get("monotonic_cst") is not None or parameters.get("interaction_cst") is not None
-    is_plain = isinstance(task.training.X, np.ndarray) and task.target.hard is task.target
-    return is_plain and not is_constrained and parameters["split"] in ("oblique", "axis")
+class Limits(NamedTuple):
+    """Terms of a split and of a leaf, and the sizes of candidates."""
+
+    split_terms: int
+    leaf_terms: int
+    sizes: list[int]
+
+    @classmethod
+    def of(cls, limits: Mapping[str, Any], n_features: int) -> Limits:
+        given, most = limits["max_features_per_split"], limits["max_leaf_nodes"]
+        terms = given or (1 if limits["split"] == "axis" else n_features)
+        sizes = sorted({max(2, most // divisor) for divisor in SIZE_DIVISORS}, reverse=True)
+        return cls(terms, terms if limits["leaf_model"] == SPARSE_LINEAR else 0, sizes)
 
 
-def list_candidates(
-    trained: FlatTree, parameters: Mapping[str, Any], task: TrainingTask, make_spec: MakeSpec
-) -> dict[str, FlatTree]:
-    """Make the candidates from the tree that was trained on the rows of a task."""
-    spec = make_spec(parameters, task)
-    max_leaves = spec.limits.max_leaf_nodes or len(task.training.y)
-    sizes = sorted({max(2, max_leaves // divisor) for divisor in SIZE_DIVISORS}, reverse=True)
-    max_terms = parameters.get("max_features_per_split") or trained.n_features
-    if parameters["split"] == "axis" and not parameters.get("max_features_per_split"):
-        max_terms = 1
-    leaf_terms = max_terms if parameters["leaf_model"] == SPARSE_LINEAR else 0
-    search = SplitSearch.of(task.training, task.target, spec.limits, max_terms, leaf_terms)
-    candidates = {"trained": trained}
-    for size in sizes:
-        candidates[f"cart {size}"] = _fit_cart({**parameters, "max_leaf_nodes": size}, task, make_spec)
-    for name in ("trained", f"cart {sizes[0]}"):
-        if candidates[name].structure.n_splits:
-            candidates[f"alternating {name}"] = _count(alternate_splits(candidates[name], search), spec, task)
-    for size, grown in grow_sums(search, sizes).items():
-        candidates[f"sums {size}"] = _count(_replace_splits(trained, grown, task), spec, task)
-    if not leaf_terms:
-        return candidates
-    single = GrownSplits(TreeStructure.single_leaf(), trained.weight[:0], trained.bias[:0])
-    candidates["single leaf"] = _count(_replace_splits(trained, single, task), spec, task)
-    linear = {
-        f"{name}, linear": with_sparse_models(tree, task.training, leaf_terms) for name, tree in candidates.items()
-    }
-    return candidates | linear
+def grow_readable(
+    teacher: CrispTree, limits: Mapping[str, Any], task: TrainingTask, make_spec: MakeSpec
+) -> dict[int, FlatTree]:
+    """Grow readable trees of several sizes, and one of a single leaf, to the teacher's predictions and y."""
+    assert isinstance(teacher, FlatTree)
+    spec, own = make_spec(limits, task), Limits.of(limits, teacher.n_features)
+    rows = distil_rows(teacher, task.training)
+    search = SplitSearch.of(rows, spec.limits, own.split_terms, own.leaf_terms, is_regression=task.target.is_regression)
+    single = GrownSplits(TreeStructure.single_leaf(), teacher.weight[:0], teacher.bias[:0])
+    trees = {}
+    for size, grown in (*sorted(grow_sums(search, own.sizes).items()), (1, single)):  # the first of equals is kept
+        trees[size] = _count(_replace_splits(teacher, grown, task), spec, task)
+        if own.leaf_terms:
+            trees[size] = with_sparse_models(trees[size], rows, own.leaf_terms)
+    return trees
 
 
-def _fit_cart(parameters: Mapping[str, Any], task: TrainingTask, make_spec: MakeSpec) -> FlatTree:
-    values = dict(parameters) | CART_PARAMETERS
-    if isinstance(values["min_samples_leaf"], int):
-        values["min_samples_leaf"] = max(values["min_samples_leaf"], MIN_SAMPLES_OF_CART)
-    cart = fit_tree(make_spec(values, task), task).tree
-    assert isinstance(cart, FlatTree)
-    return cart
+def distil_rows(teacher: FlatTree, rows: RowSet) -> TargetRows:
+    """Mix y with the teacher's predictions, and add synthetic rows, which mix the columns of two training rows each."""
+    X, y, weight = TargetRows.of(rows, teacher.target)
+    y = (1 - TEACHER_SHARE) * y + TEACHER_SHARE * _predict(teacher, X)
+    n_added = min(SYNTHETIC_ROWS * len(X), max(MAX_ROWS - len(X), 0))
+    generator = np.random.default_rng(0)
+    first, second = generator.integers(len(X), size=(2, n_added))
+    added = np.where(generator.random((n_added, X.shape[1])) < 0.5, X[first], X[second])
+    return TargetRows(
+        np.concatenate([X, added]),
+        np.concatenate([y, _predict(teacher, added)]),
+        np.concatenate([weight, SYNTHETIC_WEIGHT * weight[first]]),
+    )
+
+
+def _predict(tree: FlatTree, X: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Predict class probabilities, or scaled y.  (n, n_outputs)"""
+    tables = tree.scaled_values(route_rows(tree, X), X)
+    return np.asarray(tree.target.predict(tables) if tree.target.is_regression else tables)
 
 
 def _replace_splits(tree: FlatTree, grown: GrownSplits, task: TrainingTask) -> FlatTree:
-    """Return a tree with other splits, which waits for its leaf statistics."""
+    """Return a tree with other splits and constant leaves, which waits for its leaf statistics."""
     statistics = empty_statistics(
         grown.structure,
         tree.statistics.scaling,
@@ -123,24 +130,32 @@ def _replace_splits(tree: FlatTree, grown: GrownSplits, task: TrainingTask) -> F
         tree.statistics.steepness,
         task.target.n_statistics,
     )
-    return replace(tree, leaves=statistics.soft_leaves, statistics=statistics, **grown._asdict())
+    return FlatTree(
+        grown.structure,
+        statistics.soft_leaves,
+        statistics,
+        target_name=tree.target_name,
+        weight=grown.weight,
+        bias=grown.bias,
+    )
 
 
-def count_rounded(tree: FlatTree, parameters: Mapping[str, Any], spec: Spec, task: TrainingTask) -> FlatTree:
+def count_rounded(
+    tree: FlatTree, teacher: FlatTree | None, limits: Mapping[str, Any], spec: Spec, task: TrainingTask
+) -> FlatTree:
     """Round the splits of a tree, and give it the leaf statistics and leaf models of the rows that reach them then.
 
     Fewer rows may change sides where those that do cost more than ``MAX_LOSS_BY_ROUNDING``.
     """
-    rows, max_terms = task.training, parameters["max_features_per_split"] or tree.n_features
+    rows, leaf_terms = task.training, Limits.of(limits, tree.n_features).leaf_terms if tree.is_linear else 0
     assert isinstance(rows.X, np.ndarray)
+    distilled = distil_rows(teacher, rows) if leaf_terms and teacher is not None else None
     least = _score(tree, rows) - MAX_LOSS_BY_ROUNDING
     counted = tree
     for max_rerouted in SHARES_REROUTED:
         rounded = add_leaf_statistics(round_splits(tree, rows.X, rows.weight, max_rerouted), spec, task)[0]
         assert isinstance(rounded, FlatTree)
-        counted = rounded
-        if tree.is_linear:
-            counted = with_sparse_models(counted, rows, max_terms)
+        counted = with_sparse_models(rounded, distilled, leaf_terms) if distilled is not None else rounded
         if _score(counted, rows) >= least:
             break
     return counted
@@ -148,7 +163,9 @@ def count_rounded(tree: FlatTree, parameters: Mapping[str, Any], spec: Spec, tas
 
 def round_leaves(tree: CrispTree, task: TrainingTask) -> CrispTree:
     """Round linear leaves in the units of y; constant ones stay."""
-    return round_sparse_models(tree, task.training) if isinstance(tree, FlatTree) and tree.is_linear else tree
+    if not isinstance(tree, FlatTree) or not tree.is_linear:
+        return tree
+    return round_sparse_models(tree, TargetRows.of(task.training, task.target))
 
 
 def _count(tree: FlatTree, spec: Spec, task: TrainingTask) -> FlatTree:
@@ -158,12 +175,12 @@ def _count(tree: FlatTree, spec: Spec, task: TrainingTask) -> FlatTree:
 
 
 def _score(tree: FlatTree, rows: RowSet) -> float:
-    """Score held-out rows: accuracy less a share of the log loss, or 1 − the squared error of scaled y."""
-    X = np.ascontiguousarray(rows.X[:], dtype=np.float32)
-    leaf = route_rows(tree, X)
-    tables = tree.scaled_values(leaf, X)
-    scores = np.asarray(tree.target.score_predictions(tree.target.predict(tables), rows.y), dtype=np.float64)
-    if not tree.target.is_regression:
-        own = tables[np.arange(len(leaf)), rows.y]
-        scores = scores + LOSS_SHARE * np.log(np.maximum(own, MIN_PROBABILITY))
-    return float(np.average(scores, weights=rows.weight))
+    """Score rows: accuracy less a share of the log loss, or 1 − the squared error of scaled y."""
+    X, y, weight = TargetRows.of(rows, tree.target)
+    outputs = _predict(tree, X)
+    if tree.target.is_regression:
+        scores = 1 - ((outputs - y) ** 2).mean(axis=1)
+    else:
+        accuracy = y[np.arange(len(y)), outputs.argmax(axis=1)]
+        scores = accuracy + LOSS_SHARE * (y * np.log(np.maximum(outputs, MIN_PROBABILITY))).sum(axis=1)
+    return float(np.average(scores, weights=weight))

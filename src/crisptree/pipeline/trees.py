@@ -40,7 +40,6 @@ from crisptree.pipeline.validation import (
     RowModel,
     TrainingData,
     check_fit,
-    check_leaf_model,
     check_local_rows,
     check_order,
     check_parameters,
@@ -71,6 +70,10 @@ Trained = tuple[Fitted, list[EpochRecord]]
 
 MAX_SHARDS = 4096
 """The sum of so many integers of at most 50 bits fits into 63 bits."""
+
+
+UNRESTRICTED: dict[str, Any] = {"max_features_per_split": None, "max_leaf_nodes": None, "leaf_model": "auto"}
+"""Limits of readable trees that do not hold for the tree from which they are distilled."""
 
 
 class TrainedRows(NamedTuple):
@@ -404,12 +407,17 @@ def fit_rows(
     if validation is None and holds_out(parameters):
         data, validation = data.split_off(fraction, seed)
 
+    restricted, parameters = parameters, relax_limits(parameters, data)
     start, previous = None, None
     if warm_start is not None:
         start, previous = warm_start.tree, retain_selected(warm_start.selected, parameters)
     resolution, task = prepare(parameters, data, validation, TreeEvaluator, seed, start, previous)
     values = resolution.parameters
     values["device"] = data.device(values["device"])
+    limits = None
+    if parameters is not restricted:  # those of the tree that is distilled from the trained one
+        split = "oblique" if restricted["split"] == "auto" else restricted["split"]
+        limits = values | {name: restricted[name] for name in (*UNRESTRICTED, "min_samples_leaf")} | {"split": split}
     needs_rows = values["finetune_epochs"] or is_postprocessing_unresolved(values)
     if explicit is None and validation is not None and not needs_rows:
         # No epoch is scored after all: the rows that were held out for it train too.
@@ -418,13 +426,13 @@ def fit_rows(
     if validation is None and is_postprocessing_unresolved(values):
         # Holding rows out for the last step alone costs too much: a first tree resolves its parameters.
         rest, held_out = data.split_off(fraction, seed)
-        first = fit_rows(disable_postprocessing(values), rest, None, seed).fitted
+        first = fit_rows(disable_postprocessing(limits or values), rest, None, seed).fitted
         unit = rest.make_task(task.scaling, None).mean_weight
         values = resolve_postprocessing(first.tree, values, task, rest.load_validation(held_out, seed), unit)
     held_out = None
     if validation is not None and is_postprocessing_unresolved(values):
         held_out = data.load_validation(validation, seed)
-    fitted, history = fit_task(values, task, data.image_shape, seed, start, held_out, data.source)
+    fitted, history = fit_task(values, task, data.image_shape, seed, start, held_out, data.source, limits)
     if data.image_shape is None:
         tree = full_data.with_ranges(fitted.tree, task)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
@@ -432,8 +440,25 @@ def fit_rows(
     if values.get("round_splits"):
         from crisptree.pipeline.readable import round_leaves  # not on the path of other fits
 
-        fitted = fitted._replace(tree=round_leaves(fitted.tree, task))
-    return TrainedRows(fitted, history, resolution.selected, resolution.trials, data.encoding)
+        tree = round_leaves(fitted.tree, task)
+        fitted = fitted._replace(tree=tree, greedy=tree)
+    selected = dict(resolution.selected)
+    if limits:
+        selected = {name: value for name, value in selected.items() if name not in UNRESTRICTED}
+    return TrainedRows(fitted, history, selected, resolution.trials, data.encoding)
+
+
+def relax_limits(parameters: Mapping[str, Any], data: TrainingDataset) -> Mapping[str, Any]:
+    """Return the parameters of the tree from which a readable one is distilled; the same for all other trees.
+
+    It is distilled from arrays, without other constraints than the number of terms and leaves.
+    """
+    is_readable = parameters.get("round_splits") and parameters["max_leaf_nodes"] is not None
+    is_constrained = parameters.get("monotonic_cst") is not None or parameters.get("interaction_cst") is not None
+    is_plain = isinstance(data, ArrayDataset) and not data.is_sparse
+    if not is_readable or is_constrained or not is_plain or parameters["split"] not in ("auto", "oblique", "axis"):
+        return parameters
+    return {**parameters, **UNRESTRICTED}
 
 
 def prepare(
@@ -450,7 +475,6 @@ def prepare(
     ``start`` is a tree whose scaling is kept, and ``previous`` what was selected for it.
     """
     check_order(parameters, data.target)
-    check_leaf_model(parameters, data.target)
     if parameters["split"] == "auto" and (data.only_hyperplanes or requires_hyperplanes(parameters)):
         parameters = {**parameters, "split": "oblique"}
     scale = resolve_scale(parameters, data.image_shape, is_sparse=data.is_sparse)
@@ -506,14 +530,18 @@ def fit_task(
     start: CrispTree | None = None,
     held_out: RowSet | None = None,
     source: npt.NDArray[np.intp] | None = None,
+    limits: Mapping[str, Any] | None = None,
 ) -> Trained:
-    """Train and postprocess a tree with resolved parameters; ``held_out`` rows resolve the postprocessing."""
+    """Train and postprocess a tree with resolved parameters; ``held_out`` rows resolve the postprocessing.
+
+    ``limits`` are those of a readable tree, into which the trained one is distilled.
+    """
     spec = spec_of(parameters, task, image_shape, seed)
     listeners = (parameters["verbose"], parameters["callbacks"]) if task.is_first else (0, None)
     with record_epochs(*listeners) as recorder:
         fitted = fit_tree(spec, task, start=start, on_epoch=recorder.record)
     if parameters.get("round_splits"):
-        fitted = round_fitted(fitted, parameters, spec, task, seed, source)
+        fitted = round_fitted(fitted, parameters, limits, task, seed, source)
     values = resolve_postprocessing(fitted.tree, parameters, task, held_out, task.mean_weight)
 
     def records() -> tuple[list[EpochRecord], int | None]:
@@ -552,24 +580,25 @@ def update_fitted_tree(
 def round_fitted(
     fitted: Fitted,
     parameters: Mapping[str, Any],
-    spec: Spec,
+    limits: Mapping[str, Any] | None,
     task: TrainingTask,
     seed: int,
     source: npt.NDArray[np.intp] | None,
 ) -> Fitted:
-    """Improve the trained tree, round its splits and count its leaves anew."""
-    from crisptree.pipeline.readable import count_rounded, improve_readable  # not on the path of other fits
+    """Distil the trained tree into one within the limits, round its splits and count its leaves anew."""
+    from crisptree.pipeline.readable import count_rounded, distil_readable  # not on the path of other fits
 
     assert isinstance(fitted.tree, FlatTree)
-    assert isinstance(task.training.X, np.ndarray)
 
     def make_spec(values: Mapping[str, Any], part: TrainingTask) -> Spec:
         return spec_of(values, part, None, seed)
 
-    tree = fitted.tree
-    if spec.limits.max_leaf_nodes is not None:
-        tree = improve_readable(tree, parameters, task, make_spec, seed, source)
-    return fitted._replace(tree=count_rounded(tree, parameters, spec, task))
+    tree, teacher = fitted.tree, None
+    if limits is not None:
+        teacher, tree = tree, distil_readable(tree, parameters, limits, task, make_spec, seed, source)
+    limits = limits or parameters
+    tree = count_rounded(tree, teacher, limits, make_spec(limits, task), task)
+    return fitted._replace(tree=tree, greedy=tree)
 
 
 def spec_of(parameters: Mapping[str, Any], task: TrainingTask, image_shape: tuple[int, ...] | None, seed: int) -> Spec:

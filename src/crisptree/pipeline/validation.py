@@ -70,14 +70,6 @@ FIXED_ALPHA = Rule(lambda value: value != "auto", "a number or None")
 Values = Mapping[str, Any]
 
 
-def check_leaf_model(parameters: Values, target: Target) -> None:
-    """Refuse linear functions of a few features in the leaves of a classification."""
-    if parameters["leaf_model"] == SPARSE_LINEAR and not target.is_regression:
-        raise ValueError(
-            "`leaf_model` must be 'constant' for classes that people read; 'sparse_linear' is for regression."
-        )
-
-
 CONSTRAINTS = ("monotonic_cst", "max_features_per_split", "interaction_cst")
 
 
@@ -200,7 +192,7 @@ CAPABILITIES = (
         "leaf_model={leaf_model!r}",
         lambda v: v.get("leaf_model") == SPARSE_LINEAR,
         {"round_splits": values(True), "max_leaf_nodes": Rule(lambda value: value is not None, "a number")},
-        "They are those of readable regression trees: CrispTreeRegressor.readable().",
+        "They are those of readable trees: CrispTreeClassifier.readable().",
     ),
     Capability(
         "rounded splits (`round_splits=True`)",
