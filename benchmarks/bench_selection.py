@@ -316,7 +316,7 @@ def average_seeds(records: Sequence[dict[str, Any]]) -> tuple[list[str], Scores]
 def describe_difference(new: np.ndarray, old: np.ndarray) -> str:
     """Describe the mean difference over tables with its standard error, and on how many tables there is one."""
     difference = new - old
-    mean, error = difference.mean(axis=0), difference.std(axis=0, ddof=1) / np.sqrt(len(difference))
+    mean, error = difference.mean(axis=0), difference.std(axis=0) / np.sqrt(max(len(difference) - 1, 1))
     better, worse = (difference[:, 0] > 0).sum(), (difference[:, 0] < 0).sum()
     text = f"{100 * mean[0]:+.2f} ± {100 * error[0]:.2f} points ({better} better, {worse} worse)"
     return text + (f", log loss {mean[1]:+.4f} ± {error[1]:.4f}" if old[:, 1].any() else "")
