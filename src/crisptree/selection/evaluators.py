@@ -194,7 +194,8 @@ class TreeEvaluator(Evaluator):
         With several threads the folds of hyperplanes are tasks of their own, among the other candidates: while one
         thread is in the kernel, another one scores.
         """
-        n_workers = self._count_workers(candidates)
+        bootstraps = [[] if is_cart_search(one) else list_bags(one.spec, one.folds) for one in candidates]
+        n_workers = self._count_workers(candidates, sum(len(own) or 1 for own in bootstraps))
         if n_workers > 1:
             candidates = [one._replace(spec=replace(one.spec, n_jobs=1)) for one in candidates]
         for one in candidates:
@@ -204,7 +205,6 @@ class TreeEvaluator(Evaluator):
         if n_workers == 1:
             yield from map(self._evaluate, candidates)
             return
-        bootstraps = [list_bags(one) for one in candidates]
         fits = [partial(fit_bag, one, bag) for one, own in zip(candidates, bootstraps, strict=True) for bag in own]
         others = [partial(self._evaluate, one) for one, own in zip(candidates, bootstraps, strict=True) if not own]
         with workers(n_workers) as each_of:
@@ -214,11 +214,10 @@ class TreeEvaluator(Evaluator):
         for one, own in zip(candidates, bootstraps, strict=True):
             yield self._score_trees(one, list(islice(trees, len(own)))) if own else next(trials)
 
-    def _count_workers(self, candidates: Sequence[CandidateTask]) -> int:
+    def _count_workers(self, candidates: Sequence[CandidateTask], n_tasks: int) -> int:
         """Return the number of tasks side by side; training by Adam has all threads to itself."""
         optimizers = [{one.spec.growth.optimizer, one.spec.finetuning.optimizer} for one in candidates]
         is_parallel = all(LBFGS in own or is_cart_search(one) for one, own in zip(candidates, optimizers, strict=True))
-        n_tasks = sum(len(list_bags(one)) or 1 for one in candidates)
         return limit_trainings(min(n_tasks, n_threads(self.n_jobs))) if is_parallel else 1
 
     def _evaluate(self, candidate: CandidateTask) -> list[Trial]:
@@ -264,11 +263,9 @@ class TreeEvaluator(Evaluator):
         Folds that L-BFGS or CART train are one work list, as the trees of a forest are; linear leaves are fitted
         several folds at once. Either way the trees are those of single fits.
         """
-        folds = candidate.folds
-        masks = [fold.training_mask for fold in folds if fold.training_mask is not None]
-        if len(masks) > 1 and spec.is_whole_lbfgs and spec.leaf_penalty is None:
-            bootstraps = [Bootstrap(mask, spec.seed) for mask in masks]
-            return [_as_flat(fitted.tree) for fitted in fit_forest(spec, candidate.whole, bootstraps)]
+        folds, bags = candidate.folds, list_bags(spec, candidate.folds)
+        if bags:
+            return [_as_flat(fitted.tree) for fitted in fit_forest(spec, candidate.whole, bags)]
         is_lbfgs = LBFGS in (spec.growth.optimizer, spec.finetuning.optimizer)
         n_workers = limit_trainings(min(len(folds), n_threads(spec.n_jobs))) if is_lbfgs else 1
         spec = spec if n_workers == 1 else replace(spec, n_jobs=1)
@@ -401,11 +398,10 @@ def is_cart_search(candidate: CandidateTask) -> bool:
     return candidate.spec.grow == "cart" and candidate.values.get("finetune_epochs") == 0
 
 
-def list_bags(candidate: CandidateTask) -> list[Bootstrap]:
-    """Return the folds of a candidate as bootstraps where L-BFGS trains whole trees on several of them, else none."""
-    spec, is_finetuned = candidate.spec, candidate.values.get("finetune_epochs") != 0
-    masks = [fold.training_mask for fold in candidate.folds if fold.training_mask is not None]
-    is_plain = is_finetuned and spec.is_whole_lbfgs and spec.leaf_penalty is None and len(masks) > 1
+def list_bags(spec: Spec, folds: Sequence[Fold]) -> list[Bootstrap]:
+    """Return the folds as bootstraps where L-BFGS trains whole trees on several of them, else none."""
+    masks = [fold.training_mask for fold in folds if fold.training_mask is not None]
+    is_plain = spec.is_whole_lbfgs and spec.leaf_penalty is None and len(masks) > 1
     return [Bootstrap(mask, spec.seed) for mask in masks] if is_plain else []
 
 
@@ -475,28 +471,22 @@ def score_values(values: Doubles, fold: Fold, scoring: str | None) -> RowScores:
     """Score the predictions of a fold's held-out rows by a metric, and compute their log losses."""
     y, target = fold.held_out.y, fold.problem.target
     losses = compute_log_losses(values, y, target)
-    if scoring is None:
-        return np.asarray(target.score_predictions(target.predict(values), y), dtype=np.float64), losses
     return score_rows(scoring, values, y, target, losses), losses
 
 
 def join_weights(folds: Sequence[Fold], scoring: str | None) -> Doubles:
     """Return the weights of all held-out rows in the mean of their scores."""
     weight = np.concatenate([fold.held_out.weight for fold in folds])
-    if scoring is None:
-        return weight
     return weigh_rows(scoring, np.concatenate([fold.held_out.y for fold in folds]), weight)
 
 
 def score_outputs(outputs: Doubles, fold: Fold, scoring: str | None) -> RowScores:
     """Score linear outputs of a fold's held-out rows, logits or means, and compute their log losses."""
     y, target = fold.held_out.y, fold.problem.target
-    losses = None
-    if not target.is_regression:
-        losses = np.minimum(compute_logistic_losses(outputs, y), -np.log(MIN_PROBABILITY))
-    if scoring is None:
-        return np.asarray(target.score_predictions(target.predict(outputs), y), dtype=np.float64), losses
-    return score_rows(scoring, outputs if losses is None else softmax(outputs, axis=1), y, target, losses), losses
+    if target.is_regression:
+        return score_rows(scoring, outputs, y, target, None), None
+    losses = np.minimum(compute_logistic_losses(outputs, y), -np.log(MIN_PROBABILITY))
+    return score_rows(scoring, softmax(outputs, axis=1), y, target, losses), losses
 
 
 def join_folds(scored: Sequence[RowScores]) -> RowScores:

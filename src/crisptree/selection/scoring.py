@@ -19,7 +19,9 @@ BALANCED, BRIER, LOG_LOSS = "balanced_accuracy", "neg_brier_score", "neg_log_los
 ABSOLUTE_ERROR, SQUARED_ERROR = "neg_mean_absolute_error", "neg_mean_squared_error"
 
 
-def score_rows(scoring: str, values: Doubles, y: npt.NDArray[Any], target: Target, losses: Doubles | None) -> Doubles:
+def score_rows(
+    scoring: str | None, values: Doubles, y: npt.NDArray[Any], target: Target, losses: Doubles | None
+) -> Doubles:
     """Score held-out rows by class probabilities and log losses, or by scaled means.  (n, n_values) → (n,)"""
     if scoring == LOG_LOSS:
         assert losses is not None
@@ -43,7 +45,7 @@ def score_absolute_error(predicted: Doubles, y: npt.NDArray[Any]) -> Doubles:
     return np.asarray(-np.abs(predicted - y).mean(axis=-1))
 
 
-def weigh_rows(scoring: str, y: npt.NDArray[Any], weight: Doubles) -> Doubles:
+def weigh_rows(scoring: str | None, y: npt.NDArray[Any], weight: Doubles) -> Doubles:
     """Return the weights of the mean over rows: for balanced accuracy the same total for every class.  (n,)"""
     if scoring != BALANCED:
         return weight
