@@ -41,7 +41,7 @@ from crisptree import TrainingOptions
 from crisptree.inference.flat_tree import BRANCH_LINEAR, has_linear_leaves
 from crisptree.pipeline import forests
 from crisptree.selection import candidates, evaluators, search
-from crisptree.selection.candidates import FOREST_ROUNDS, Trial, find_best, is_oblique
+from crisptree.selection.candidates import Trial, find_best, is_oblique
 from crisptree.selection.parameters import list_changes
 
 ROOT = Path(__file__).parent.parent
@@ -74,10 +74,9 @@ def select_penalty_by_merit(trials: Sequence[Trial]) -> Trial:
     return find_best(trials)
 
 
-def try_fewer_features(own: Any) -> Iterator[list[Values]]:
-    """The best thresholds of a forest with a third or two thirds of the features per split."""
-    best = own.best.values
-    yield [best | {"max_features": share} for share in (1 / 3, 2 / 3)] if best["split"] == "axis" else []
+def has_fewer_features(values: Values) -> bool:
+    """Return True for thresholds with a fraction of the features per split."""
+    return values.get("split") == "axis" and values.get("max_features") in candidates.FEWER_FEATURES
 
 
 def has_more_penalties(values: Values) -> bool:
@@ -105,8 +104,6 @@ def change(owner: Any, name: str, value: Any) -> Rule:
 
 
 WITHOUT_L1, WITHOUT_SCALE = omit("l1", l1=...), omit("another scale", scale=...)
-WITHOUT_STEEPER = omit("a steeper schedule", steepness_step=...)
-WITHOUT_FINETUNING = omit("finetuned thresholds", split="axis", finetune_epochs=None)
 SHRINKAGES = {
     f"trial shrinkage: {', '.join(map(str, one))}": change(
         evaluators, "CART_SHRINKAGES", {"classes": one, "gaussians": one}
@@ -115,33 +112,23 @@ SHRINKAGES = {
 }
 MERITS = {
     **{f"log-loss share: {value}": change(candidates, "LOSS_SHARE", value) for value in (0.0, 0.1, 0.3, 0.5)},
-    **{f"neighbours: {value}": change(candidates, "NEIGHBOUR_WEIGHT", value) for value in (0.0, 0.25, 1.0)},
     "penalties: by merit": change(evaluators, "select_penalty", select_penalty_by_merit),
 }
-TOLERANCES = {f"penalties: {value} errors": change(evaluators, "MAX_ERRORS", value) for value in (0.0, 0.25, 1.0)}
-NOISE = {f"noise: {value} errors": change(candidates, "MAX_ERRORS", value) for value in (0.0, 0.25, 1.0)}
 OF_TREES = {
     **SHRINKAGES,
     "repeated rows: equal weights": Rule(((search, "weigh_repeated", equal_weights),), has_own_folds=True),
-    **omit("leaves of 20 rows", min_samples_leaf=20, leaf_model=None),
+    "leaf sizes: 1, 5, 20": change(candidates, "CART_MIN_SAMPLES_LEAF", (1, 5, 20)),
+    "leaf sizes: 1": change(candidates, "CART_MIN_SAMPLES_LEAF", (1,)),
     "without linear leaves": Rule(omits=has_linear_leaves),
     **omit("linear leaves of all features", leaf_model="linear"),
     **omit("linear leaves of the path", leaf_model=BRANCH_LINEAR),
     **WITHOUT_L1,
-    **omit("l2", l2=...),
     **WITHOUT_SCALE,
 }
-OF_ADAM = {
-    **NOISE,
-    "thresholds: always": change(search.CandidateSearch, "score_cart", lambda own: 1.0),
-    **WITHOUT_L1,
-    **WITHOUT_SCALE,
-    **WITHOUT_STEEPER,
-    **WITHOUT_FINETUNING,
-}
+OF_ADAM = {**WITHOUT_L1, **WITHOUT_SCALE}
 RULES: dict[tuple[str, str], dict[str, Rule]] = {
     ("tree", CLASSIFICATION): {**MERITS, **OF_TREES},
-    ("tree", REGRESSION): {**TOLERANCES, **OF_TREES},
+    ("tree", REGRESSION): OF_TREES,
     ("adam", CLASSIFICATION): {**OF_ADAM, **MERITS, **SHRINKAGES},
     ("adam", REGRESSION): OF_ADAM,
     ("forest", CLASSIFICATION): {
@@ -149,24 +136,17 @@ RULES: dict[tuple[str, str], dict[str, Rule]] = {
         **omit("fewer features of hyperplanes", max_features=candidates.FEATURE_FRACTION),
         **WITHOUT_L1,
         **WITHOUT_SCALE,
-        **WITHOUT_STEEPER,
-        **WITHOUT_FINETUNING,
     },
     ("forest", REGRESSION): {
         "folds: scored": Rule(((search.CandidateSearch, "is_bagged", False),), has_own_folds=True),
-        "trees of trials: 10": change(evaluators, "MAX_CART_TRIAL_TREES", 10),
+        "trees of trials: 25": change(evaluators, "MAX_TRIAL_TREES", 25),
         "without more linear leaves": Rule(omits=has_more_penalties),
         "without linear leaves": Rule(omits=has_linear_leaves),
-        "without mixtures": Rule(
-            ((candidates, "has_mixtures", lambda own: False), (evaluators, "has_mixtures", lambda own: False))
-        ),
-        "fewer features: too": change(evaluators.ForestEvaluator, "rounds", (*FOREST_ROUNDS, try_fewer_features)),
+        "without fewer features": Rule(omits=has_fewer_features),
         "linear leaves: any number of features": change(candidates, "MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART", 10**6),
         **omit("fewer features of hyperplanes", max_features=candidates.FEATURE_FRACTION),
         **WITHOUT_L1,
         **WITHOUT_SCALE,
-        **WITHOUT_STEEPER,
-        **WITHOUT_FINETUNING,
     },
 }
 """Rules by model and task. The values of a constant share the name before the colon."""
@@ -194,10 +174,9 @@ class Remembering:
     def evaluate(self, tasks: Sequence[Any]) -> Iterator[list[Trial]]:
         """Return the trials of candidates; those of hyperplanes do not depend on the constants of other trials."""
         for one in tasks:
-            key = json.dumps(one.values, sort_keys=True, default=float)
+            key = json.dumps(one.values, sort_keys=True, default=float) + repr(evaluators.MAX_TRIAL_TREES)
             if not is_oblique(one.values):
-                key += repr([evaluators.CART_SHRINKAGES, candidates.LOSS_SHARE])
-                key += repr([evaluators.select_penalty, evaluators.MAX_ERRORS, evaluators.MAX_CART_TRIAL_TREES])
+                key += repr([evaluators.CART_SHRINKAGES, candidates.LOSS_SHARE, evaluators.select_penalty])
             if key not in self.trials:
                 (self.trials[key],) = self.evaluator.evaluate([one])
             yield self.trials[key]

@@ -15,7 +15,7 @@ from crisptree import CrispTreeClassifier
 from crisptree.inference.flat_tree import has_linear_leaves
 from crisptree.selection import search
 
-SHRUNK, UNSMOOTHED, LEAFLESS = "trial shrinkage: 30.0", "neighbours: 0.0", "without linear leaves"
+SHRUNK, LARGER, LEAFLESS = "trial shrinkage: 30.0", "leaf sizes: 1, 5, 20", "without linear leaves"
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +28,14 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 def test_rules_select_what_default_fits_with_their_constants_select(rows: tuple[np.ndarray, np.ndarray]):
     every = {DEFAULT: Rule(), **RULES["tree", CLASSIFICATION]}
-    rules = {name: every[name] for name in (DEFAULT, SHRUNK, UNSMOOTHED, LEAFLESS, "log-loss share: 0.0")}
+    rules = {name: every[name] for name in (DEFAULT, SHRUNK, LARGER, LEAFLESS, "log-loss share: 0.0")}
     selections = dict[str, dict]()
     with patch.object(search, "CandidateSearch", make_replay(rules, selections)):
         model = CrispTreeClassifier(random_state=0).fit(*rows)
     assert model.best_params_ == selections[DEFAULT]
     assert set(selections) == set(rules)
     assert has_linear_leaves(selections[DEFAULT])
-    for name in (SHRUNK, UNSMOOTHED):
+    for name in (SHRUNK, LARGER):
         with rules[name].applied():
             assert CrispTreeClassifier(random_state=0).fit(*rows).best_params_ == selections[name]
     fixed = CrispTreeClassifier(leaf_model="constant", random_state=0).fit(*rows)

@@ -29,21 +29,16 @@ from crisptree.learning.linear_leaves import (
 from crisptree.learning.options import LBFGS, Plan, Spec
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.selection.candidates import (
-    CART_OF_MIXTURES,
     DEPTH_LADDER,
     FOREST_ROUNDS,
     LINEAR_LEAF_DEPTHS,
-    MAX_ERRORS,
     TREE_ROUNDS,
     Round,
     Trial,
     find_best,
-    has_mixtures,
-    prefer_noise,
     select_against,
-    select_smoothed,
 )
-from crisptree.selection.parameters import MIXED, TRIAL_SHRINKAGE, is_auto
+from crisptree.selection.parameters import TRIAL_SHRINKAGE, is_auto
 from crisptree.selection.scoring import ABSOLUTE_ERROR, SQUARED_ERROR, score_absolute_error, score_rows, weigh_rows
 from crisptree.selection.search import MIN_ROWS_FOR_HOLDOUT, CandidateTask, Fold
 from crisptree.targets import Target
@@ -64,9 +59,8 @@ TRIAL_TREES = {"classes": 10, "gaussians": 5}
 """Trees of a trial: enough to tell apart most candidates that help a forest from those that help a single tree. The
 gain of a regression by more trees is extrapolated."""
 
-MAX_TRIAL_TREES, MAX_CART_TRIAL_TREES = 10, 25
-"""Trees of a trial that is scored on few out-of-bag rows, and of one of CART's thresholds, which grow ten times as
-fast."""
+MAX_TRIAL_TREES = 10
+"""Trees of a trial that is scored on few out-of-bag rows."""
 
 MIN_TREES_OF_ROW = 2
 """Rows out of bag of fewer trees have no variance."""
@@ -342,9 +336,7 @@ class TreeEvaluator(Evaluator):
 
     def select(self, search: CandidateSearch) -> dict[str, Any]:
         """Select a trial, and the shrinkage or the penalty of its leaves."""
-        selected = select_smoothed(search.trials)
-        if search.is_short:
-            selected = prefer_noise(selected, search.trials)
+        selected = search.best
         values, depth = dict(selected.values), selected.values["max_depth"]
         trees = FoldTree.list(selected.trees, search.rescale_folds(selected.values))
         is_linear = has_linear_leaves({**self.parameters, **values})
@@ -430,14 +422,11 @@ def is_past_best(trials: Sequence[Trial]) -> bool:
 
 
 def select_penalty(trials: Sequence[Trial]) -> Trial:
-    """Return the trial of the lowest log loss; for regression the largest penalty that cannot be told from the best.
+    """Return the trial of the lowest log loss, for regression that of the highest score.
 
-    Small penalties let models extrapolate, which held-out rows seldom show, and accuracies do not show it at all.
+    Small penalties let models extrapolate, which accuracies do not show.
     """
-    best = find_best(trials)
-    if best.row_losses is not None:
-        return min(trials, key=lambda trial: trial.log_loss)
-    return [trial for trial in trials if best.score - trial.score <= MAX_ERRORS * best.error_against(trial)][-1]
+    return find_best(trials) if trials[0].row_losses is None else min(trials, key=lambda trial: trial.log_loss)
 
 
 def count_weights(tree: FlatTree, leaf_model: str, depth: int | None = None) -> int:
@@ -533,17 +522,11 @@ class EnsemblePredictions(NamedTuple):
         gain = (self.variance * (1 / self.n_trees - 1 / n_trees)[:, None]).mean(axis=-1)
         return np.asarray(target.score_predictions(self.mean, self.y) + gain - (scoring == SQUARED_ERROR))
 
-    def mix_with(self, other: EnsemblePredictions) -> EnsemblePredictions:
-        """Average two ensembles with equal weights; the variance is the mean of theirs."""
-        mean, variance = (self.mean + other.mean) / 2, (self.variance + other.variance) / 2
-        return EnsemblePredictions(mean, variance, self.y, 4 / (1 / self.n_trees + 1 / other.n_trees))
 
-
-def count_trial_trees(spec: Spec, fold: Fold) -> int:
+def count_trial_trees(fold: Fold) -> int:
     """Return the number of trees of a trial."""
-    if not fold.is_out_of_bag or fold.problem.n_rows >= MIN_ROWS_FOR_HOLDOUT:
-        return TRIAL_TREES[fold.problem.target.name]
-    return MAX_CART_TRIAL_TREES if spec.grow == "cart" and not spec.finetuning.epochs else MAX_TRIAL_TREES
+    has_few_rows = fold.is_out_of_bag and fold.problem.n_rows < MIN_ROWS_FOR_HOLDOUT
+    return MAX_TRIAL_TREES if has_few_rows else TRIAL_TREES[fold.problem.target.name]
 
 
 class ForestEvaluator(Evaluator):
@@ -566,27 +549,25 @@ class ForestEvaluator(Evaluator):
 
     def _evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> Trial:
         max_features = values.get("max_features", self.parameters["max_features"])
-        n_trees = count_trial_trees(spec, folds[0])
+        n_trees = count_trial_trees(folds[0])
         fitted = [self.fit_trees(spec, max_features, fold.problem, n_trees) for fold in folds]
         forests = [trees for trees, _ in fitted]
         all_trees = [_as_flat(tree) for trees in forests for tree in trees]
         leaf_model = values.get("leaf_model", self.parameters["leaf_model"])
         weights = float(np.mean([count_weights(tree, leaf_model) for tree in all_trees]))
         leaves = sum(tree.structure.n_leaves for tree in all_trees) / len(all_trees)
-        predictions, row_weights = None, join_weights(folds, self.scoring)
+        row_weights = join_weights(folds, self.scoring)
         if folds[0].problem.target.is_regression:
-            predictions = self._predict(fitted, folds)
-            scores = predictions.score(folds[0].problem.target, self.n_trees, self.scoring)
-            if folds[0].is_out_of_bag:  # the same rows for any number of trees
-                first = fitted[0][1][:MAX_TRIAL_TREES]
-                row_weights = row_weights * ((first == 0).sum(axis=0) >= MIN_TREES_OF_ROW)
+            scores = self._predict(fitted, folds).score(folds[0].problem.target, self.n_trees, self.scoring)
+            if folds[0].is_out_of_bag:
+                row_weights = row_weights * ((fitted[0][1] == 0).sum(axis=0) >= MIN_TREES_OF_ROW)
         else:
             # Few trees of pure leaves have a high log loss, many do not: without ``scoring`` accuracy alone
             # compares them.
             scores = np.concatenate(
                 [self._score_classes(trees, fold) for trees, fold in zip(forests, folds, strict=True)]
             )
-        return Trial(values, scores, row_weights, weights, leaves, predictions=predictions)
+        return Trial(values, scores, row_weights, weights, leaves)
 
     def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> Doubles:
         probabilities = CrispForest(tuple(trees)).values(fold.held_out.X, self.n_jobs)
@@ -608,27 +589,4 @@ class ForestEvaluator(Evaluator):
         """Select the best score, on images the first noise level unless another one is significantly better."""
         if search.image_shape is not None:
             return dict(select_against(search.trials[0], search.trials, MIN_ERRORS_OVER_REFERENCE).values)
-        if has_mixtures(search):
-            self._add_mixtures(search)
         return dict(search.best.values)
-
-    def _add_mixtures(self, search: CandidateSearch) -> None:
-        """Score mixtures of hyperplanes and CART's thresholds by the predictions of their trials; add the best one.
-
-        Their errors differ, so that their mean may be better than either.
-        """
-        cart = next(
-            (trial for trial in search.trials if all(trial.values.get(k) == v for k, v in CART_OF_MIXTURES.items())),
-            None,
-        )
-        mixtures = list[Trial]()
-        for trial in search.trials if cart is not None else ():
-            if trial.values["split"] == "oblique":
-                assert trial.predictions is not None
-                assert cart is not None
-                assert cart.predictions is not None
-                scores = trial.predictions.mix_with(cart.predictions).score(search.target, self.n_trees, self.scoring)
-                size = {name: (getattr(trial, name) + getattr(cart, name)) / 2 for name in ("weights", "leaves")}
-                mixtures.append(replace(trial, values=trial.values | {"split": MIXED}, row_scores=scores, **size))
-        if mixtures:
-            search.add(find_best(mixtures))
