@@ -29,7 +29,7 @@ from crisptree.parameters.training import (
 
 CLASSIFICATION_SCORINGS = ("accuracy", "balanced_accuracy", "neg_brier_score", "neg_log_loss")
 REGRESSION_SCORINGS = ("r2", "neg_mean_squared_error", "neg_mean_absolute_error")
-"""scikit-learn's names of metrics that are a weighted mean over rows; ``selection.scoring`` computes them."""
+"""scikit-learn's names of metrics that are a weighted mean over rows; ``selection.evaluators`` computes them."""
 
 MAX_STAGES = 8
 MAX_TREES = 10_000

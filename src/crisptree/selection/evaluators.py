@@ -39,7 +39,6 @@ from crisptree.selection.candidates import (
     select_against,
 )
 from crisptree.selection.parameters import TRIAL_SHRINKAGE, is_auto
-from crisptree.selection.scoring import ABSOLUTE_ERROR, SQUARED_ERROR, score_absolute_error, score_rows, weigh_rows
 from crisptree.selection.search import MIN_ROWS_FOR_HOLDOUT, CandidateTask, Fold
 from crisptree.targets import Target
 from crisptree.threads import limit_trainings, n_threads, workers
@@ -71,6 +70,11 @@ several seeds: a few trees tell forests apart by less than they differ between b
 
 CART_SHRINKAGES = {"classes": (TRIAL_SHRINKAGE, 30.0), "gaussians": (TRIAL_SHRINKAGE,)}
 """Shrinkage of the leaf tables of CART's thresholds, in rows of mean weight, of which the better one scores a trial."""
+
+BALANCED, BRIER, LOG_LOSS = "balanced_accuracy", "neg_brier_score", "neg_log_loss"
+ABSOLUTE_ERROR, SQUARED_ERROR = "neg_mean_absolute_error", "neg_mean_squared_error"
+"""Metrics of ``scoring`` beside the target's own score. All are means over rows, because candidates are compared row
+by row, with the standard error of the paired difference."""
 
 FitTrees = Callable[[Spec, Any, TrainingTask, int], tuple[list[CrispTree], npt.NDArray[np.int64]]]
 """Fit the first trees of a forest: training options, max_features, rows and number of trees; returns them and how often
@@ -448,6 +452,40 @@ def count_weights(tree: FlatTree, leaf_model: str, depth: int | None = None) -> 
 def _as_flat(tree: CrispTree) -> FlatTree:
     assert isinstance(tree, FlatTree)  # there are no candidates with split modules
     return tree
+
+
+def score_rows(
+    scoring: str | None, values: Doubles, y: npt.NDArray[Any], target: Target, losses: Doubles | None
+) -> Doubles:
+    """Score held-out rows by class probabilities and log losses, or by scaled means.  (n, n_values) → (n,)"""
+    if scoring == LOG_LOSS:
+        assert losses is not None
+        return -losses
+    if scoring == BRIER:
+        return score_brier(values, y)
+    if scoring == ABSOLUTE_ERROR:
+        return score_absolute_error(target.predict(values), y)
+    scores = np.asarray(target.score_predictions(target.predict(values), y), dtype=np.float64)
+    return scores - 1 if scoring == SQUARED_ERROR else scores
+
+
+def score_brier(probabilities: Doubles, y: npt.NDArray[Any]) -> Doubles:
+    """Minus the squared distance to the one-hot label, halved for two classes as in scikit-learn.  (n,)"""
+    squares = (probabilities**2).sum(axis=1) + 1 - 2 * probabilities[np.arange(len(y)), y]
+    return np.asarray(-squares / (2 if probabilities.shape[1] == 2 else 1))
+
+
+def score_absolute_error(predicted: Doubles, y: npt.NDArray[Any]) -> Doubles:
+    """Minus the absolute error, averaged over outputs.  (n,)"""
+    return np.asarray(-np.abs(predicted - y).mean(axis=-1))
+
+
+def weigh_rows(scoring: str | None, y: npt.NDArray[Any], weight: Doubles) -> Doubles:
+    """Return the weights of the mean over rows: for balanced accuracy the same total for every class.  (n,)"""
+    if scoring != BALANCED:
+        return weight
+    _, classes = np.unique(y, return_inverse=True)
+    return np.asarray(weight / np.bincount(classes, weight)[classes])
 
 
 def score_tree(tree: FlatTree, fold: Fold, n_jobs: int | None, scoring: str | None) -> RowScores:
