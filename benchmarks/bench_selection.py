@@ -139,7 +139,7 @@ RULES: dict[tuple[str, str], dict[str, Rule]] = {
     },
     ("forest", REGRESSION): {
         "folds: scored": Rule(((search.CandidateSearch, "is_bagged", False),), has_own_folds=True),
-        "trees of trials: 25": change(evaluators, "MAX_TRIAL_TREES", 25),
+        "trees of trials: 10": change(evaluators, "MAX_CART_TRIAL_TREES", 10),
         "without more linear leaves": Rule(omits=has_more_penalties),
         "without linear leaves": Rule(omits=has_linear_leaves),
         "without fewer features": Rule(omits=has_fewer_features),
@@ -174,9 +174,10 @@ class Remembering:
     def evaluate(self, tasks: Sequence[Any]) -> Iterator[list[Trial]]:
         """Return the trials of candidates; those of hyperplanes do not depend on the constants of other trials."""
         for one in tasks:
-            key = json.dumps(one.values, sort_keys=True, default=float) + repr(evaluators.MAX_TRIAL_TREES)
+            key = json.dumps(one.values, sort_keys=True, default=float)
             if not is_oblique(one.values):
-                key += repr([evaluators.CART_SHRINKAGES, candidates.LOSS_SHARE, evaluators.select_penalty])
+                key += repr([evaluators.CART_SHRINKAGES, evaluators.MAX_CART_TRIAL_TREES])
+                key += repr([candidates.LOSS_SHARE, evaluators.select_penalty])
             if key not in self.trials:
                 (self.trials[key],) = self.evaluator.evaluate([one])
             yield self.trials[key]

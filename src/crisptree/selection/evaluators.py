@@ -58,8 +58,9 @@ TRIAL_TREES = {"classes": 10, "gaussians": 5}
 """Trees of a trial: enough to tell apart most candidates that help a forest from those that help a single tree. The
 gain of a regression by more trees is extrapolated."""
 
-MAX_TRIAL_TREES = 10
-"""Trees of a trial that is scored on few out-of-bag rows."""
+MAX_TRIAL_TREES, MAX_CART_TRIAL_TREES = 10, 25
+"""Trees of a trial that is scored on few out-of-bag rows, and of one of CART's thresholds, which grow ten times as
+fast."""
 
 MIN_TREES_OF_ROW = 2
 """Rows out of bag of fewer trees have no variance."""
@@ -561,10 +562,11 @@ class EnsemblePredictions(NamedTuple):
         return np.asarray(target.score_predictions(self.mean, self.y) + gain - (scoring == SQUARED_ERROR))
 
 
-def count_trial_trees(fold: Fold) -> int:
+def count_trial_trees(spec: Spec, fold: Fold) -> int:
     """Return the number of trees of a trial."""
-    has_few_rows = fold.is_out_of_bag and fold.problem.n_rows < MIN_ROWS_FOR_HOLDOUT
-    return MAX_TRIAL_TREES if has_few_rows else TRIAL_TREES[fold.problem.target.name]
+    if not fold.is_out_of_bag or fold.problem.n_rows >= MIN_ROWS_FOR_HOLDOUT:
+        return TRIAL_TREES[fold.problem.target.name]
+    return MAX_CART_TRIAL_TREES if spec.grow == "cart" else MAX_TRIAL_TREES
 
 
 class ForestEvaluator(Evaluator):
@@ -587,7 +589,7 @@ class ForestEvaluator(Evaluator):
 
     def _evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> Trial:
         max_features = values.get("max_features", self.parameters["max_features"])
-        n_trees = count_trial_trees(folds[0])
+        n_trees = count_trial_trees(spec, folds[0])
         fitted = [self.fit_trees(spec, max_features, fold.problem, n_trees) for fold in folds]
         forests = [trees for trees, _ in fitted]
         all_trees = [_as_flat(tree) for trees in forests for tree in trees]
@@ -597,8 +599,9 @@ class ForestEvaluator(Evaluator):
         row_weights = join_weights(folds, self.scoring)
         if folds[0].problem.target.is_regression:
             scores = self._predict(fitted, folds).score(folds[0].problem.target, self.n_trees, self.scoring)
-            if folds[0].is_out_of_bag:
-                row_weights = row_weights * ((fitted[0][1] == 0).sum(axis=0) >= MIN_TREES_OF_ROW)
+            if folds[0].is_out_of_bag:  # the same rows for any number of trees
+                first = fitted[0][1][:MAX_TRIAL_TREES]
+                row_weights = row_weights * ((first == 0).sum(axis=0) >= MIN_TREES_OF_ROW)
         else:
             # Few trees of pure leaves have a high log loss, many do not: without ``scoring`` accuracy alone
             # compares them.
