@@ -1,112 +1,234 @@
-"""Records of model selection on real tables: candidates with their held-out scores, and their scores on test rows.
+"""Rules of model selection on real tables, one at a time against the default, on splits of their own.
 
-    python -m benchmarks.bench_selection record --jobs 8               # one file per table and seed in build/selection
-    python -m benchmarks.bench_selection compare                       # rules of selection, leave-one-table-out
+    python -m benchmarks.bench_selection fit --seeds 30,31 --jobs 8                # default trees
+    python -m benchmarks.bench_selection fit --models forest,adam --seeds 30       # forests; trees that Adam trains
+    python -m benchmarks.bench_selection compare                                   # differences, leave-one-table-out
 
-``record`` fits the default tree, takes its candidates from ``cv_results_``, and fits the promising ones again on all
-training rows with their parameters set. ``compare`` applies rules of selection to these records, so that thousands of
-comparisons cost seconds, and selects the constants with each table left out; then it leaves out families of candidates.
-Seeds are those for development, 20 to 22; the page of small tables has others.
+``fit`` runs the search of a default fit once for every rule, on the same folds: candidates that several rules train are
+trained once. What a rule selects is fitted to all training rows with the parameters set, and scored on test rows.
+``compare`` prints for every rule the difference from the default, paired by table, and for every constant what the
+value selected on all other tables scores on each table. Seeds are those for development, from 30; the page of small
+tables has others. Records that exist are not made again.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import multiprocessing
 import sys
+import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 from benchmarks.bench_tables import compute_log_loss, prepare_process
 from benchmarks.real_tables import CLASSIFICATION, REGRESSION, TASKS, find_source, list_names, read_tables, split_rows
 from benchmarks.table_models import make_forest, make_tree
+from experiments.provenance import commit
+from experiments.store import Store
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 
 from crisptree import TrainingOptions
-from crisptree.selection.candidates import DEPTH_LADDER, LOSS_SHARE, NEIGHBOUR_WEIGHT
+from crisptree.inference.flat_tree import BRANCH_LINEAR, has_linear_leaves
+from crisptree.pipeline import forests
+from crisptree.selection import candidates, evaluators, search
+from crisptree.selection.candidates import Trial, find_best, is_oblique
 from crisptree.selection.parameters import list_changes
 
 ROOT = Path(__file__).parent.parent
-RECORDS = ROOT / "build" / "selection"
-SEEDS = [20, 21, 22]
-MAX_REFITS = 30
-MAX_ROWS_OF_ALL_REFITS, MAX_ROWS_OF_REPEATS = 800, 1500
-LOSS_SHARES, NEIGHBOUR_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5), (0.0, 0.25, 0.5, 1.0)
-MAX_ERRORS = (0.25, 0.5, 1.0)
-DEFAULT_RULES = {CLASSIFICATION: (LOSS_SHARE, NEIGHBOUR_WEIGHT), REGRESSION: (0.0, 0.0)}
+RECORDS = ROOT / "build" / "selection.jsonl"
+KEYS = ("model", "task", "table", "seed", "rule")
+SEEDS = [30, 31, 32]
+DEFAULT = "default"
+
+Values = dict[str, Any]
 
 
-def make_refit(model: Any, values: dict[str, Any]) -> Any:
+class Rule(NamedTuple):
+    """A departure from the default: constants with another value, candidates that are left out, or other folds."""
+
+    changes: tuple[tuple[Any, str, Any], ...] = ()
+    omits: Callable[[Values], bool] = lambda values: False
+    has_own_folds: bool = False
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Select and fit by this rule."""
+        with ExitStack() as stack:
+            for owner, name, value in self.changes:
+                stack.enter_context(patch.object(owner, name, value))
+            yield
+
+
+def select_penalty_by_merit(trials: Sequence[Trial]) -> Trial:
+    """Return the trial of the highest merit."""
+    return find_best(trials)
+
+
+def has_fewer_features(values: Values) -> bool:
+    """Return True for thresholds with a fraction of the features per split."""
+    return values.get("split") == "axis" and values.get("max_features") in candidates.FEWER_FEATURES
+
+
+def has_more_penalties(values: Values) -> bool:
+    """Return True for linear leaves of all features, but for one size and penalty."""
+    return values.get("leaf_model") == "linear" and (values["min_samples_leaf"], values["leaf_l2"]) != (20, 10.0)
+
+
+def equal_weights(part: Any, own: Any, trained: Any, scored: Sequence[Any]) -> list[Any]:
+    """Weigh all held-out rows the same."""
+    return [np.ones(len(rows)) for rows in scored]
+
+
+def omit(name: str, **wanted: Any) -> dict[str, Rule]:
+    """Make the rule without the candidates that have these values; ... is any value but zero."""
+
+    def omits(values: Values) -> bool:
+        return all(bool(values.get(key)) if value is ... else values.get(key) == value for key, value in wanted.items())
+
+    return {f"without {name}": Rule(omits=omits)}
+
+
+def change(owner: Any, name: str, value: Any) -> Rule:
+    """Make the rule with another value of a constant or another function."""
+    return Rule(((owner, name, value),))
+
+
+WITHOUT_L1, WITHOUT_SCALE = omit("l1", l1=...), omit("another scale", scale=...)
+SHRINKAGES = {
+    f"trial shrinkage: {', '.join(map(str, one))}": change(
+        evaluators, "CART_SHRINKAGES", {"classes": one, "gaussians": one}
+    )
+    for one in ((3.0,), (10.0,), (30.0,), (1.0, 3.0, 10.0, 30.0))
+}
+MERITS = {
+    **{f"log-loss share: {value}": change(candidates, "LOSS_SHARE", value) for value in (0.0, 0.1, 0.3, 0.5)},
+    "penalties: by merit": change(evaluators, "select_penalty", select_penalty_by_merit),
+}
+OF_TREES = {
+    **SHRINKAGES,
+    "repeated rows: equal weights": Rule(((search, "weigh_repeated", equal_weights),), has_own_folds=True),
+    "leaf sizes: 1, 5, 20": change(candidates, "CART_MIN_SAMPLES_LEAF", (1, 5, 20)),
+    "leaf sizes: 1": change(candidates, "CART_MIN_SAMPLES_LEAF", (1,)),
+    "without linear leaves": Rule(omits=has_linear_leaves),
+    **omit("linear leaves of all features", leaf_model="linear"),
+    **omit("linear leaves of the path", leaf_model=BRANCH_LINEAR),
+    **WITHOUT_L1,
+    **WITHOUT_SCALE,
+}
+OF_ADAM = {**WITHOUT_L1, **WITHOUT_SCALE}
+RULES: dict[tuple[str, str], dict[str, Rule]] = {
+    ("tree", CLASSIFICATION): {**MERITS, **OF_TREES},
+    ("tree", REGRESSION): OF_TREES,
+    ("adam", CLASSIFICATION): {**OF_ADAM, **MERITS, **SHRINKAGES},
+    ("adam", REGRESSION): OF_ADAM,
+    ("forest", CLASSIFICATION): {
+        **{f"leaf shrinkage: {value}": change(forests, "LEAF_SHRINKAGE", value) for value in (0.1, 1.0)},
+        **omit("fewer features of hyperplanes", max_features=candidates.FEATURE_FRACTION),
+        **WITHOUT_L1,
+        **WITHOUT_SCALE,
+    },
+    ("forest", REGRESSION): {
+        "folds: scored": Rule(((search.CandidateSearch, "is_bagged", False),), has_own_folds=True),
+        "trees of trials: 10": change(evaluators, "MAX_CART_TRIAL_TREES", 10),
+        "without more linear leaves": Rule(omits=has_more_penalties),
+        "without linear leaves": Rule(omits=has_linear_leaves),
+        "without fewer features": Rule(omits=has_fewer_features),
+        "linear leaves: any number of features": change(candidates, "MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART", 10**6),
+        **omit("fewer features of hyperplanes", max_features=candidates.FEATURE_FRACTION),
+        **WITHOUT_L1,
+        **WITHOUT_SCALE,
+    },
+}
+"""Rules by model and task. The values of a constant share the name before the colon."""
+
+
+def make_adam_tree(task: str, seed: int, n_jobs: int) -> Any:
+    """Make a default tree that Adam trains on tables of any size, as it does on large ones."""
+    return make_tree(task, seed, n_jobs).set_params(training__optimizer="adam")
+
+
+MODELS: dict[str, Callable[[str, int, int], Any]] = {"tree": make_tree, "forest": make_forest, "adam": make_adam_tree}
+
+
+class Remembering:
+    """An evaluator that trains every candidate once, whichever rules request it."""
+
+    def __init__(self, evaluator: Any) -> None:
+        self.evaluator, self.trials = copy.copy(evaluator), dict[str, list[Trial]]()
+        self.evaluator.searches = []
+        self.penalties = dict[str, list[Trial]]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.evaluator, name)
+
+    def evaluate(self, tasks: Sequence[Any]) -> Iterator[list[Trial]]:
+        """Return the trials of candidates; those of hyperplanes do not depend on the constants of other trials."""
+        for one in tasks:
+            key = json.dumps(one.values, sort_keys=True, default=float)
+            if not is_oblique(one.values):
+                key += repr([evaluators.CART_SHRINKAGES, evaluators.MAX_CART_TRIAL_TREES])
+                key += repr([candidates.LOSS_SHARE, evaluators.select_penalty])
+            if key not in self.trials:
+                (self.trials[key],) = self.evaluator.evaluate([one])
+            yield self.trials[key]
+
+
+def make_replay(rules: dict[str, Rule], selections: dict[str, Values]) -> type[search.CandidateSearch]:
+    """Make a search that is run by all rules, records what each selects, and returns the result of the default."""
+
+    class Replay(search.CandidateSearch):
+        rule = rules[DEFAULT]
+
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            self.arguments, self.evaluator = arguments, Remembering(self.evaluator)
+
+        def evaluate(self, batch: list[Values]) -> bool:
+            return super().evaluate([values for values in batch if not self.rule.omits(values)])
+
+        def select_by(self, rule: Rule) -> tuple[Values, list[Trial]]:
+            self.rule, self.trials, self.n_candidates = rule, [], 0
+            return super().run()
+
+        def run(self) -> tuple[Values, list[Trial]]:
+            results = {}
+            for name, rule in rules.items():
+                with rule.applied():
+                    own = type(self)(*self.arguments) if rule.has_own_folds else self
+                    if own is not self and has_equal_folds(own.folds, self.folds):
+                        results[name] = results[DEFAULT]
+                        continue
+                    results[name] = own.select_by(rule)
+            selections.update({name: values for name, (values, _) in results.items()})
+            return results[DEFAULT]
+
+    return Replay
+
+
+def has_equal_folds(own: Sequence[search.Fold], others: Sequence[search.Fold]) -> bool:
+    """Return True if folds have the same held-out rows and weights."""
+    return len(own) == len(others) and all(
+        a.is_out_of_bag == b.is_out_of_bag and np.array_equal(a.held_out.weight, b.held_out.weight)
+        for a, b in zip(own, others, strict=True)
+    )
+
+
+def make_refit(model: Any, values: Values) -> Any:
     """Make the estimator whose fit selects nothing and trains a candidate of a fitted model."""
     target = next(iter(model._named_trees().values())).target.name
     changes = list_changes(model.training_parameters(), values, target, None)
     options = {name: f"training__{name}" for name in TrainingOptions.PARAMETERS}
     return clone(model).set_params(**{options.get(name, name): value for name, value in changes.items()})
-
-
-def find_promising(trials: list[Any], n_rows: int) -> list[int]:
-    """Return the places of the trials that a rule may select: the highest scores and the lowest log losses."""
-    if n_rows <= MAX_ROWS_OF_ALL_REFITS:
-        return list(range(len(trials)))
-    n_best = max(4, min(MAX_REFITS, 30_000 // n_rows))
-    by_score = sorted(range(len(trials)), key=lambda place: -trials[place].score)[:n_best]
-    by_loss = sorted(range(len(trials)), key=lambda place: trials[place].log_loss)[:n_best]
-    return sorted({*by_score, *(by_loss if trials[0].row_losses is not None else ())})
-
-
-def record_table(options: argparse.Namespace, name: str, seed: int) -> None:
-    """Record the trials of a default fit and the test scores of their refits."""
-    path = options.records / f"{name}-{seed}.npz"
-    if path.exists():
-        return
-    (table,) = read_tables(options.data, [name])
-    split = split_rows(table, seed)
-    make = make_forest if options.forest else make_tree
-    model = make(table.task, seed, 1).fit(split.X_train, split.y_train)
-    trials = model.cv_results_
-    arrays: dict[str, Any] = describe_trials(trials)
-    if len(split.y_train) <= MAX_ROWS_OF_REPEATS and not options.forest:
-        again = make(table.task, seed + 1000, 1).fit(split.X_train, split.y_train).cv_results_
-        arrays |= {f"repeat_{key}": value for key, value in describe_trials(again).items()}
-    tests = np.full((len(trials), 2), np.nan)
-    for place in find_promising(trials, len(split.y_train)):
-        try:
-            tests[place] = score_test(make_refit(model, trials[place].values), table.task, split)
-        except ValueError as error:
-            print(f"{name}, seed {seed}: {trials[place].values}: {error}", file=sys.stderr)
-    arrays |= {"task": table.task, "tests": tests, "selected": json.dumps(model.best_params_, default=float)}
-    arrays |= {"selected_test": evaluate(model, table.task, split), "n_train": len(split.y_train)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(path.with_suffix(".tmp.npz"), **arrays)
-    path.with_suffix(".tmp.npz").rename(path)
-    print(f"{name}, seed {seed}: {len(trials)} trials", flush=True)
-
-
-def describe_trials(trials: list[Any]) -> dict[str, Any]:
-    """Return the values and the scores of held-out rows of all trials as arrays."""
-    arrays = {
-        "values": [json.dumps(trial.values, default=float) for trial in trials],
-        "scores": np.float32([trial.row_scores for trial in trials]),
-        "row_weights": trials[0].row_weights,
-        "weights": [trial.weights for trial in trials],
-        "leaves": [trial.leaves for trial in trials],
-        "candidate": [trial.candidate for trial in trials],
-    }
-    if trials[0].row_losses is not None:
-        arrays["losses"] = np.float32([trial.row_losses for trial in trials])
-    return arrays
-
-
-def score_test(model: Any, task: str, split: Any) -> tuple[float, float]:
-    """Fit a model and score it on test rows."""
-    return evaluate(model.fit(split.X_train, split.y_train), task, split)
 
 
 def evaluate(model: Any, task: str, split: Any) -> tuple[float, float]:
@@ -118,173 +240,126 @@ def evaluate(model: Any, task: str, split: Any) -> tuple[float, float]:
     return accuracy_score(split.y_test, predicted), loss
 
 
-def run_records(options: argparse.Namespace) -> None:
-    """Record all tables and seeds in several processes."""
-    names = list_names(options.data, options.tables)
-    sizes = {table.name: len(table.X) * table.X.shape[1] for table in read_tables(options.data, names)}
-    names.sort(key=lambda name: -sizes[name] if options.jobs > 1 else sizes[name])
-    units = [(name, seed) for name in names for seed in options.seeds]
+def fit_rules(options: argparse.Namespace, model_name: str, name: str, seed: int) -> None:
+    """Record what all rules select on a table, and its scores on test rows."""
+    (table,) = read_tables(options.data, [name])
+    store, key = Store(options.records, KEYS), {"model": model_name, "task": table.task, "table": name, "seed": seed}
+    if store.get(*key.values(), DEFAULT) is not None:
+        return
+    start, split, rules = (
+        time.process_time(),
+        split_rows(table, seed),
+        {DEFAULT: Rule(), **RULES[model_name, table.task]},
+    )
+    selections = dict[str, Values]()
+    with patch.object(search, "CandidateSearch", make_replay(rules, selections)):
+        model = MODELS[model_name](table.task, seed, 1).fit(split.X_train, split.y_train)
+    scores, records = dict[str, tuple[float, float]](), []
+    for rule, values in selections.items():
+        text = json.dumps(values, sort_keys=True, default=float)
+        with rules[rule].applied():
+            known = text + repr(forests.LEAF_SHRINKAGE)
+            if known not in scores:
+                refit = model if rule == DEFAULT else make_refit(model, values).fit(split.X_train, split.y_train)
+                scores[known] = evaluate(refit, table.task, split)
+        score, loss = scores[known]
+        records.append(key | {"rule": rule, "score": score, "log_loss": loss, "selected": values})
+    seconds = time.process_time() - start
+    store.put(*(record | {"seconds": round(seconds, 2), "commit": options.commit} for record in records))
+    print(f"{model_name}, {name}, seed {seed}: {len(scores)} fits, {seconds:.1f} s", flush=True)
+
+
+def run_fits(options: argparse.Namespace) -> None:
+    """Fit all models, tables and seeds in several processes; seeds of all tables one after the other."""
+    tables = list(read_tables(options.data, list_names(options.data, options.tables)))
+    tables.sort(key=lambda table: table.X.size, reverse=options.jobs > 1)
+    units = [(model, table.name, seed) for model in options.models for seed in options.seeds for table in tables]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, context, prepare_process, (1,)) as pool:
-        list(pool.map(partial(record_table, options), *zip(*units, strict=True)))
+        list(pool.map(partial(fit_rules, options), *zip(*units, strict=True)))
 
 
-class Recorded(NamedTuple):
-    """Trials of a default fit: values, scores on held-out rows (n, 2), also per row, candidates, test scores (n, 2)."""
-
-    name: str
-    values: list[dict[str, Any]]
-    scores: np.ndarray
-    row_scores: np.ndarray
-    weight: np.ndarray
-    candidate: np.ndarray
-    tests: np.ndarray
-    repeated: np.ndarray
-    """The scores in a second draw of the folds, NaN for trials that it does not have.  (n, 2)"""
-
-    @classmethod
-    def read(cls, path: Path) -> Recorded:
-        """Read a record; scores and test scores are accuracy or R², and log loss."""
-        arrays = np.load(path)
-        weight = arrays["row_weights"] / arrays["row_weights"].sum()
-        values, scores = [json.loads(text) for text in arrays["values"]], average_rows(arrays, "")
-        again = {}
-        if "repeat_scores" in arrays:
-            names = [name_structure(json.loads(text)) for text in arrays["repeat_values"]]
-            again = dict(zip(names, average_rows(arrays, "repeat_"), strict=True))
-        repeated = np.array([again.get(name_structure(own), (np.nan, np.nan)) for own in values])
-        own = (arrays["scores"], weight, arrays["candidate"], arrays["tests"], repeated)
-        return cls(path.stem.rsplit("-", 1)[0], values, scores, *own)
-
-    def take(self, places: np.ndarray) -> Recorded:
-        """Return some of the trials."""
-        values = [self.values[place] for place in places]
-        parts = (self.scores, self.row_scores, self.candidate, self.tests, self.repeated)
-        scores, row_scores, candidate, tests, repeated = (part[places] for part in parts)
-        return Recorded(self.name, values, scores, row_scores, self.weight, candidate, tests, repeated)
+Scores = dict[str, np.ndarray]
+"""Test scores and log losses by rule, averaged over seeds.  (n_tables, 2)"""
 
 
-def average_rows(arrays: Any, prefix: str) -> np.ndarray:
-    """Return the weighted mean scores and log losses of all trials of a record.  (n, 2)"""
-    weight = arrays[f"{prefix}row_weights"] / arrays[f"{prefix}row_weights"].sum()
-    score = arrays[f"{prefix}scores"] @ weight
-    loss = arrays[f"{prefix}losses"] @ weight if f"{prefix}losses" in arrays else np.zeros(len(score))
-    return np.stack([score, loss], axis=1)
-
-
-def name_structure(values: dict[str, Any]) -> str:
-    """Name a candidate without the penalty of its leaves, which follows from the folds."""
-    return json.dumps({name: value for name, value in values.items() if name != "leaf_l2"}, sort_keys=True)
-
-
-def select(record: Recorded, share: float, weight: float) -> np.ndarray:
-    """Return the test scores of the trial of the highest merit, averaged with neighbouring depths.  (2,)"""
-    merit = record.scores @ (1, -share)
-    beside = weight * (record.candidate[1:] == record.candidate[:-1])
-    sums, total = merit.copy(), np.ones(len(merit))
-    sums[1:] += beside * merit[:-1]
-    sums[:-1] += beside * merit[1:]
-    total[1:] += beside
-    total[:-1] += beside
-    return np.asarray(record.tests[np.argmax(sums / total)])
-
-
-def select_repeated(record: Recorded, share: float, weight: float) -> np.ndarray:
-    """Return the test scores of the trial of the highest merit in two draws of the folds; in one where there is one."""
-    kept = np.flatnonzero(~np.isnan(record.repeated[:, 0]))
-    if not len(kept):
-        return select(record, share, weight)
-    both = record._replace(scores=(record.scores + record.repeated) / 2).take(kept)
-    return select(both, share, weight)
-
-
-def select_close(record: Recorded, max_errors: float) -> np.ndarray:
-    """Return the test scores of the lowest log loss within so many standard errors of the highest score.  (2,)"""
-    best = np.lexsort((-record.scores[:, 1], record.scores[:, 0]))[-1]
-    lost = record.row_scores[best] - record.row_scores
-    mean = lost @ record.weight
-    error = np.sqrt((record.weight**2 * (lost - mean[:, None]) ** 2).sum(axis=1))
-    close = np.flatnonzero(mean <= max_errors * error)
-    return np.asarray(record.tests[close[np.argmin(record.scores[close, 1])]])
-
-
-def average_tables(records: Sequence[Recorded], rule: Callable[[Recorded], np.ndarray]) -> np.ndarray:
-    """Return the test scores of a rule, averaged over the seeds of every table.  (n_tables, 2)"""
-    scores = defaultdict(list)
+def average_seeds(records: Sequence[dict[str, Any]]) -> tuple[list[str], Scores]:
+    """Return the names of the tables, and the mean scores of every rule on them."""
+    cells = defaultdict[tuple[str, str], list[tuple[float, float]]](list)
     for record in records:
-        scores[record.name].append(rule(record))
-    return np.array([np.mean(seeds, axis=0) for seeds in scores.values()])
+        cells[record["rule"], record["table"]].append((record["score"], record["log_loss"]))
+    tables = sorted({table for _, table in cells})
+    rules = dict.fromkeys(record["rule"] for record in records)
+    return tables, {rule: np.array([np.mean(cells[rule, table], axis=0) for table in tables]) for rule in rules}
 
 
 def describe_difference(new: np.ndarray, old: np.ndarray) -> str:
-    """Describe the mean difference over tables, with its standard error; tables without a refit are left out."""
-    difference = (new - old)[~np.isnan(new - old).any(axis=1)]
-    mean, error = difference.mean(axis=0), difference.std(axis=0) / np.sqrt(len(difference))
-    return f"{100 * mean[0]:+.2f} ± {100 * error[0]:.2f} points, log loss {mean[1]:+.4f} ± {error[1]:.4f}"
+    """Describe the mean difference over tables with its standard error, and on how many tables there is one."""
+    difference = new - old
+    mean, error = difference.mean(axis=0), difference.std(axis=0) / np.sqrt(max(len(difference) - 1, 1))
+    better, worse = (difference[:, 0] > 0).sum(), (difference[:, 0] < 0).sum()
+    text = f"{100 * mean[0]:+.2f} ± {100 * error[0]:.2f} points ({better} better, {worse} worse)"
+    return text + (f", log loss {mean[1]:+.4f} ± {error[1]:.4f}" if old[:, 1].any() else "")
 
 
-def name_families(values: dict[str, Any]) -> set[str]:
-    """Name the families that a candidate belongs to."""
-    family = f"{values.get('split', 'oblique')}, {values.get('leaf_model', 'constant')} leaves"
-    family += "" if values.get("finetune_epochs") == 0 else ", finetuned"
-    depth = f"depth {values['max_depth']}" if values["max_depth"] <= max(DEPTH_LADDER) else "larger depths"
-    return {family, depth} | {name for name in ("l1", "l2") if values.get(name)}
+def select_left_out(scores: Scores, rules: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+    """Return the scores on every table of the rule that is best on all others, and those rules."""
+    every, total = np.array([scores[rule] for rule in rules]), np.array([scores[rule].sum(axis=0) for rule in rules])
+    best = [int(np.argmax((total - every[:, table])[:, 0])) for table in range(every.shape[1])]
+    return every[best, np.arange(every.shape[1])], [rules[place] for place in best]
+
+
+def compare_rules(records: Sequence[dict[str, Any]]) -> None:
+    """Print the differences from the default rule, and the values of constants that other tables select."""
+    tables, scores = average_seeds(records)
+    fits = len({(record["table"], record["seed"]) for record in records})
+    print(f"{fits} fits of {len(tables)} tables, mean {100 * scores[DEFAULT][:, 0].mean():.2f}")
+    groups = defaultdict[str, list[str]](list)
+    for rule in scores:
+        groups[rule.split(":")[0]].append(rule)
+    for name, rules in groups.items():
+        if name == DEFAULT:
+            continue
+        for rule in rules:
+            print(f"  {rule}: {describe_difference(scores[rule], scores[DEFAULT])}")
+        left_out, selected = select_left_out(scores, [DEFAULT, *rules])
+        times = ", ".join(f"{rule} {selected.count(rule)}" for rule in dict.fromkeys(selected))
+        print(f"    selected on all other tables ({times}): {describe_difference(left_out, scores[DEFAULT])}")
 
 
 def compare_records(options: argparse.Namespace) -> None:
-    """Print what rules of selection and the absence of families change on the test rows."""
-    paths = [path for path in sorted(options.records.glob("*.npz")) if not path.stem.endswith(".tmp")]
-    for task in TASKS:
-        records = [Recorded.read(path) for path in paths if str(np.load(path)["task"]) == task]
-        records = [record for record in records if not options.tables or record.name in options.tables]
-        if records:
-            print(f"{task}: {len(records)} fits")
-            compare_rules(records, DEFAULT_RULES[task])
-
-
-def compare_rules(records: Sequence[Recorded], default: tuple[float, float]) -> None:
-    """Print the differences from the default rule."""
-    shares = LOSS_SHARES if default[0] else (0.0,)
-    grid = [(share, weight) for share in shares for weight in NEIGHBOUR_WEIGHTS]
-    tables = {rule: average_tables(records, partial(select, share=rule[0], weight=rule[1])) for rule in grid}
-    for rule, table in tables.items():
-        print(f"log-loss share {rule[0]}, neighbours {rule[1]}: {describe_difference(table, tables[default])}")
-    for errors in MAX_ERRORS if default[0] else ():
-        table = average_tables(records, partial(select_close, max_errors=errors))
-        print(f"lowest log loss within {errors} standard errors: {describe_difference(table, tables[default])}")
-    repeated = average_tables(records, partial(select_repeated, share=default[0], weight=default[1]))
-    print(f"folds drawn twice: {describe_difference(repeated, tables[default])}")
-    n_tables, left_out = len(tables[default]), []
-    for number in range(n_tables):
-        others = np.delete(np.arange(n_tables), number)
-        best = max(grid, key=lambda rule: np.nanmean(tables[rule][others, 0]))
-        left_out.append(tables[best][number])
-    print(f"constants selected on all other tables: {describe_difference(np.array(left_out), tables[default])}")
-    families = sorted(set().union(*(name_families(values) for record in records for values in record.values)))
-    for family in families:
-
-        def select_others(record: Recorded, family: str = family) -> np.ndarray:
-            kept = [place for place, values in enumerate(record.values) if family not in name_families(values)]
-            return select(record.take(np.array(kept)), *default) if kept else select(record, *default)
-
-        print(f"without {family}: {describe_difference(average_tables(records, select_others), tables[default])}")
+    """Print all comparisons, by model and task."""
+    store = Store(options.records, KEYS)
+    for model in MODELS:
+        for task in TASKS:
+            records = [
+                record
+                for record in store.records(model=model, task=task)
+                if (not options.tables or record["table"] in options.tables) and record["seed"] in options.seeds
+            ]
+            if records:
+                print(f"{model}, {task}: ", end="")
+                compare_rules(records)
 
 
 def main(arguments: list[str] | None = None) -> int:
+    def numbers(text: str) -> list[int]:
+        return [int(number) for number in text.split(",")]
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["record", "compare"])
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--tables", type=lambda text: text.split(","), default=[])
-    parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=SEEDS)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--forest", action="store_true")
+    parser.add_argument("what", choices=["fit", "compare"])
+    parser.add_argument("--data", type=Path, help="zip file or folder of tables; default: $CRISPTREE_DATA/tables.zip")
+    parser.add_argument("--tables", type=lambda text: text.split(","), default=[], help="with commas; default: all")
+    parser.add_argument("--models", type=lambda text: text.split(","), default=["tree"], help=", ".join(MODELS))
+    parser.add_argument("--seeds", type=numbers, default=SEEDS)
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--records", type=Path, default=RECORDS)
     options = parser.parse_args(arguments)
     if options.what == "compare":
         compare_records(options)
-    else:
-        options.data = options.data or find_source()
-        run_records(options)
+        return 0
+    options.data, options.commit = options.data or find_source(), commit(options.records)
+    run_fits(options)
     return 0
 
 

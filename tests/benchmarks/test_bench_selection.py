@@ -1,46 +1,71 @@
-"""Rules of selection applied to recorded candidates."""
+"""Rules of model selection, replayed on the candidates of default fits."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+from benchmarks.bench_selection import DEFAULT, RULES, Rule, make_refit, make_replay
+from benchmarks.real_tables import CLASSIFICATION
 
 from benchmarks import bench_selection
+from crisptree import CrispTreeClassifier
+from crisptree.inference.flat_tree import has_linear_leaves
+from crisptree.selection import search
+
+SHRUNK, LARGER, LEAFLESS = "trial shrinkage: 30.0", "leaf sizes: 1, 5, 20", "without linear leaves"
 
 
-@pytest.fixture
-def records(tmp_path: Path) -> Path:
-    """Two tables: three depths of one candidate, and another whose accuracy is highest and whose log loss is worst."""
-    for number, name in enumerate(("a-b", "c")):
-        hits = np.random.default_rng(number).random((4, 50)) < np.array([[0.5], [0.7], [0.6], [0.9]])
-        values = [{"split": "axis", "finetune_epochs": 0, "max_depth": depth} for depth in (1, 2, 3)]
-        arrays = {
-            "task": "classification",
-            "values": [json.dumps(value) for value in [*values, {"split": "oblique", "max_depth": 4}]],
-            "scores": hits.astype(np.float32),
-            "losses": np.repeat(np.float32([[0.5], [0.4], [0.4], [3.0]]), 50, axis=1),
-            "row_weights": np.ones(50),
-            "candidate": [1, 1, 1, 2],
-            "tests": np.array([[0.5, 0.5], [0.7, 0.4], [0.6, 0.4], [0.8, 2.0]]),
-        }
-        np.savez(tmp_path / f"{name}-20.npz", **arrays)
-    return tmp_path
+@pytest.fixture(scope="module")
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    """Rows with noisy labels, for which linear leaves are selected."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 4)).round(2)
+    return X, (X[:, 0] + X[:, 1] + rng.normal(size=150) > 0).astype(int)
 
 
-def test_compare_prints_rules_families_and_what_they_change(records: Path, capsys: pytest.CaptureFixture[str]):
-    assert bench_selection.main(["compare", "--records", str(records)]) == 0
+def test_rules_select_what_default_fits_with_their_constants_select(rows: tuple[np.ndarray, np.ndarray]):
+    every = {DEFAULT: Rule(), **RULES["tree", CLASSIFICATION]}
+    rules = {name: every[name] for name in (DEFAULT, SHRUNK, LARGER, LEAFLESS, "log-loss share: 0.0")}
+    selections = dict[str, dict]()
+    with patch.object(search, "CandidateSearch", make_replay(rules, selections)):
+        model = CrispTreeClassifier(random_state=0).fit(*rows)
+    assert model.best_params_ == selections[DEFAULT]
+    assert set(selections) == set(rules)
+    assert has_linear_leaves(selections[DEFAULT])
+    for name in (SHRUNK, LARGER):
+        with rules[name].applied():
+            assert CrispTreeClassifier(random_state=0).fit(*rows).best_params_ == selections[name]
+    fixed = CrispTreeClassifier(leaf_model="constant", random_state=0).fit(*rows)
+    without = make_refit(model, selections[LEAFLESS]).fit(*rows)
+    assert np.array_equal(fixed.predict_proba(rows[0]), without.predict_proba(rows[0]))
+
+
+def test_fit_records_every_rule_once_and_compare_prints_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    rng = np.random.default_rng(1)
+    for name in ("a", "b"):
+        X = rng.normal(size=(120, 3)).round(1)
+        y = (X[:, 0] + rng.normal(size=120) > 0).astype(int)
+        (tmp_path / "classification").mkdir(exist_ok=True)
+        np.savez(tmp_path / "classification" / f"{name}.npz", X=X, y=y, columns=["p", "q", "r"])
+    records = tmp_path / "records" / "selection.jsonl"
+    arguments = ["--records", str(records), "--seeds", "30"]
+    assert bench_selection.main(["fit", "--data", str(tmp_path), *arguments]) == 0
+    first = records.read_text()
+    assert first.count("\n") == 2 * (1 + len(RULES["tree", CLASSIFICATION]))
+    assert bench_selection.main(["fit", "--data", str(tmp_path), *arguments]) == 0
+    assert records.read_text() == first
+    assert bench_selection.main(["compare", *arguments]) == 0
     printed = capsys.readouterr().out
-    assert "classification: 2 fits" in printed
-    assert "log-loss share 0.2, neighbours 0.5: +0.00 ± 0.00 points" in printed
-    assert "log-loss share 0.0, neighbours 0.0: +20.00 ± 0.00 points, log loss +1.6000" in printed
-    assert "without axis, constant leaves: +20.00" in printed
+    assert "tree, classification: 2 fits of 2 tables" in printed
+    assert all(f"\n  {rule}: " in printed for rule in RULES["tree", CLASSIFICATION])
 
 
-def test_the_lowest_log_loss_among_close_accuracies_is_selected(records: Path):
-    record = bench_selection.Recorded.read(records / "a-b-20.npz")
-    assert record.name == "a-b"
-    assert bench_selection.select_close(record, 0.5).tolist() == [0.8, 2.0]
-    assert bench_selection.select_close(record, 100.0).tolist() == [0.7, 0.4]
+def test_a_constant_is_selected_on_the_other_tables():
+    of_default, of_other = np.array([[0.5, 0.0]] * 3), np.array([[0.9, 0.0], [0.45, 0.0], [0.45, 0.0]])
+    scores = {DEFAULT: of_default, "constant: 1": of_other}
+    left_out, selected = bench_selection.select_left_out(scores, [DEFAULT, "constant: 1"])
+    assert selected == [DEFAULT, "constant: 1", "constant: 1"]
+    assert left_out[:, 0].tolist() == [0.5, 0.45, 0.45]

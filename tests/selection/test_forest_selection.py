@@ -5,11 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from crisptree import CrispForestRegressor
-from crisptree.selection.candidates import SHARP, Trial, find_best, select_against
-from crisptree.selection.evaluators import EnsemblePredictions, ForestEvaluator
-from crisptree.selection.parameters import MIXED
-from crisptree.targets import Classes, Gaussians
+from crisptree import CrispForestClassifier, CrispForestRegressor
+from crisptree.selection.candidates import Trial, find_best, select_against
+from crisptree.selection.evaluators import ForestEvaluator
+from crisptree.targets import Classes
 
 ROWS = 400
 
@@ -32,56 +31,35 @@ def test_on_images_another_noise_level_wins_only_beyond_chance(image_shape, n_ri
 @pytest.mark.parametrize(("error", "wins"), [(0.199, False), (0.18, True)])
 def test_a_reference_is_exceeded_only_beyond_its_standard_error(error, wins):
     noise = np.tile([0.1, -0.1], ROWS // 2)
-    reference = Trial({"split": MIXED}, np.full(ROWS, 0.8), np.ones(ROWS), 0.0, 1.0)
+    reference = Trial({"split": "axis"}, np.full(ROWS, 0.8), np.ones(ROWS), 0.0, 1.0)
     other = Trial({"split": "oblique"}, 1 - error + noise, np.ones(ROWS), 0.0, 1.0)
     assert select_against(reference, [other, reference], 1.0) is (other if wins else reference)
 
 
-class RecordedSearch:
-    """Trials of a regression forest with known predictions."""
-
-    image_shape, has_linear_leaves = None, False
-
-    def __init__(self, y: np.ndarray, errors: dict[str, float]) -> None:
-        self.target, self.parameters = Gaussians(2), CrispForestRegressor().get_params()
-        shared, trials = np.tile([1.0, -1.0], len(y) // 2), []
-        values = {
-            "planes": {"split": "oblique", "max_depth": 8},
-            "sharp": self.complete(SHARP),
-            "cart": {"split": "axis", "finetune_epochs": 0, "max_features": None, "max_depth": None},
-        }
-        for name, error in errors.items():
-            mean = y + (error * shared)[:, None]
-            predictions = EnsemblePredictions(mean, np.zeros_like(mean), y, np.full(len(y), 5.0))
-            scores = predictions.score(self.target, 25)
-            trials.append(Trial(values[name], scores, np.ones(len(y)), 0.0, 1.0, predictions=predictions))
-        self.trials, self.add = trials, trials.append
-
-    def complete(self, values):
-        return {"max_depth": 8, **values}
-
-    def is_free(self, name):
-        return True
-
-    @property
-    def best(self):
-        return find_best(self.trials)
+BRIEF = {"n_estimators": 3, "max_depth": 2, "epochs": 1, "finetune_epochs": 1, "min_updates": 1, "random_state": 0}
 
 
-@pytest.mark.parametrize(
-    ("errors", "selected"),
-    [
-        # Opposite errors cancel in the mean of hyperplanes and thresholds.
-        ({"planes": 0.6, "sharp": 0.5, "cart": -0.5}, SHARP["input_noise"]),
-        ({"planes": 0.2, "sharp": 0.5, "cart": -0.2}, None),
-    ],
-)
-def test_mixtures_are_scored_by_the_predictions_of_their_parts(errors, selected):
-    search = RecordedSearch(np.random.default_rng(0).normal(size=(ROWS, 1)), errors)
-    parameters = search.parameters
-    chosen = ForestEvaluator(parameters, lambda *options: []).select(search)
-    assert chosen["split"] == MIXED
-    assert chosen.get("input_noise") == selected
-    mixtures = [trial for trial in search.trials if trial.values["split"] == MIXED]
-    assert len(search.trials) == 4
-    assert [trial.score for trial in mixtures] == [pytest.approx(1.0)]
+def make_table(n_columns: int) -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(0).normal(size=(150, n_columns))
+    return X, np.where(X[:, 0] > 0.3, 4 + 3 * X[:, 1], X[:, 1])
+
+
+def test_thresholds_of_regression_forests_are_tried_with_fewer_features():
+    X, y = make_table(5)
+    forest = CrispForestRegressor.from_flat(**BRIEF).fit(X, y)
+    *others, third, two_thirds = forest.cv_results_
+    best = max(others, key=lambda trial: trial.score).values
+    assert best["split"] == "axis"
+    assert [third.values, two_thirds.values] == [best | {"max_features": share} for share in (1 / 3, 2 / 3)]
+    thresholds = CrispForestRegressor.from_flat(**BRIEF, split="axis").fit(X, y)
+    assert [trial.values["max_features"] for trial in thresholds.cv_results_[-2:]] == [1 / 3, 2 / 3]
+    classes = CrispForestClassifier.from_flat(**BRIEF).fit(X, y > 1)
+    assert {trial.values.get("max_features") for trial in classes.cv_results_} <= {"sqrt", None, 0.4}
+    given = CrispForestRegressor.from_flat(**BRIEF, max_features=0.5).fit(X, y)
+    assert all("max_features" not in trial.values for trial in given.cv_results_)
+
+
+@pytest.mark.parametrize(("n_columns", "models"), [(5, {"linear", "branch_linear"}), (70, {"branch_linear"})])
+def test_forests_try_linear_leaves_of_path_features_for_any_number_of_columns(n_columns, models):
+    forest = CrispForestRegressor.from_flat(**BRIEF).fit(*make_table(n_columns))
+    assert {trial.values["leaf_model"] for trial in forest.cv_results_ if "leaf_model" in trial.values} == models

@@ -30,15 +30,6 @@ def test_a_few_trees_estimate_how_good_many_would_be():
     assert few.score(Gaussians(1), 25).mean() == pytest.approx(expected, abs=0.02)
 
 
-def test_a_few_trees_of_two_kinds_estimate_how_good_a_mixture_would_be():
-    rng = np.random.default_rng(1)
-    y, shared = rng.normal(size=(20_000, 1)), rng.normal(size=(20_000, 1))
-    one, other = predict(5, 0.5, rng, y, 0.6 * shared), predict(5, 1.0, rng, y, -0.4 * shared)
-    together = one.mix_with(other).score(Gaussians(1), 24).mean()
-    halves = [predict(12, 0.5, rng, y, 0.6 * shared).mean, predict(12, 1.0, rng, y, -0.4 * shared).mean]
-    assert together == pytest.approx(Gaussians(1).score_predictions(sum(halves) / 2, y).mean(), abs=0.02)
-
-
 def weights_of(forest):
     """Most weights that a split of every tree has."""
     return [int(np.count_nonzero(tree.weight, axis=1).max()) for tree in forest.forest_]
@@ -76,13 +67,6 @@ def test_a_mixed_forest_refuses_what_thresholds_cannot_have(changes):
 
 
 BRIEF = QUICK | {"epochs": 1, "finetune_epochs": 1, "min_updates": 1, "max_depth": 2}
-
-
-def test_a_regression_forest_compares_the_best_mixture():
-    forest = CrispForestRegressor.from_flat(**BRIEF, n_estimators=4).fit(X[:90], y[:90])
-    (mixture,) = [trial for trial in forest.cv_results_ if trial.values["split"] == "mixed"]
-    assert mixture is forest.cv_results_[-1]
-    assert forest.best_params_ == max(forest.cv_results_, key=lambda trial: trial.score).values
 
 
 def test_regression_forests_are_scored_on_rows_out_of_the_bags_of_several_trees():
@@ -133,19 +117,16 @@ def test_a_linear_model_is_a_tree_of_one_leaf():
     assert model.score(rows, numbers) > 0.97
 
 
-def make_trial(errors, penalty):
-    return Trial({"leaf_l2": penalty}, 1 - errors, np.ones(len(errors)), weights=0, leaves=1)
+def make_trial(score, loss, penalty):
+    even = np.ones(100)
+    return Trial({"leaf_l2": penalty}, score * even, even, 0.0, 1.0, None if loss is None else loss * even)
 
 
-def test_the_largest_penalty_within_half_a_standard_error_is_selected():
-    rng = np.random.default_rng(0)
-    errors = rng.random(100)
-    noise = rng.normal(size=100)
-    noise -= noise.mean()
-    near, far = errors + 0.002 + 0.1 * noise, errors + 0.1 + 0.1 * noise
-    assert select_penalty([make_trial(errors, 1.0), make_trial(near, 10.0), make_trial(far, 100.0)]).values == {
-        "leaf_l2": 10.0
-    }
+def test_penalties_are_selected_by_score_in_regression_and_by_log_loss_in_classification():
+    scores = [make_trial(score, None, penalty) for score, penalty in ((0.7, 1.0), (0.8, 10.0), (0.79, 100.0))]
+    assert select_penalty(scores).values == {"leaf_l2": 10.0}
+    losses = [make_trial(0.9, 0.5, 1.0), make_trial(0.8, 0.3, 10.0), make_trial(0.8, 0.4, 100.0)]
+    assert select_penalty(losses).values == {"leaf_l2": 10.0}
 
 
 def test_candidates_with_linear_leaves_have_thresholds_and_hyperplanes_and_both_sets_of_features():

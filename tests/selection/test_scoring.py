@@ -7,7 +7,7 @@ from sklearn.metrics import get_scorer
 
 from crisptree import CrispForestClassifier, CrispForestRegressor, CrispTreeClassifier, CrispTreeRegressor
 from crisptree.parameters.estimators import CLASSIFICATION_SCORINGS, REGRESSION_SCORINGS
-from crisptree.selection.scoring import score_rows, weigh_rows
+from crisptree.selection.evaluators import score_rows, weigh_rows
 from crisptree.targets import Classes, Gaussians
 
 FEW = {"training__max_candidates": 2, "random_state": 0}

@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 from crisptree import CrispForestClassifier, CrispTreeClassifier, TrainingOptions
 from crisptree.learning.options import Plan, Spec
 from crisptree.selection import evaluators, search
-from crisptree.selection.candidates import Trial, find_best, prefer_noise, select_smoothed, try_noise_levels
+from crisptree.selection.candidates import Trial, find_best, try_noise_levels
 from crisptree.selection.parameters import apply_selected, is_unresolved, list_changes
 from crisptree.selection.search import shorten_phase
 from tests.toys import clouds
@@ -146,20 +146,11 @@ def make_trial(score: float, loss: float | None, candidate: int) -> Trial:
     return Trial({}, score * even, even, 1.0, 1.0, losses, candidate=candidate)
 
 
-def test_trials_are_compared_by_accuracy_and_log_loss_averaged_with_the_neighbouring_depths():
-    ladder = [make_trial(score, 0.5, 1) for score in (0.80, 0.84, 0.85, 0.84)]
-    spike = [make_trial(score, 0.5, 2) for score in (0.70, 0.86, 0.70)]
-    assert select_smoothed([*ladder, *spike]) is ladder[2]
-    alone = make_trial(0.85, 0.4, 3)
-    assert select_smoothed([*ladder, alone]) is alone
-    assert select_smoothed([make_trial(0.86, 0.8, 4), alone]) is alone
-    assert select_smoothed([make_trial(0.99, 0.8, 4), alone]) is not alone
-
-
-def test_regression_trials_are_compared_by_their_scores():
-    spike = [make_trial(score, None, 1) for score in (0.70, 0.86, 0.70)]
-    assert select_smoothed([*spike, make_trial(0.85, None, 2)]) is spike[1]
-    assert find_best(spike) is spike[1]
+def test_trials_are_compared_by_accuracy_and_log_loss_and_in_regression_by_their_scores():
+    trials = [make_trial(0.85, 0.5, 1), make_trial(0.85, 0.4, 2), make_trial(0.86, 0.8, 3), make_trial(0.84, 0.4, 4)]
+    assert find_best(trials) is trials[1]
+    regression = [make_trial(score, None, 1) for score in (0.70, 0.86, 0.80)]
+    assert find_best(regression) is regression[1]
 
 
 def test_thresholds_are_scored_with_the_better_of_two_strengths_of_shrinkage(monkeypatch):
@@ -177,19 +168,6 @@ def test_thresholds_are_scored_with_the_better_of_two_strengths_of_shrinkage(mon
     gains = np.array([one.merit - other.merit for one, other in zip(both, weak, strict=True)])
     assert gains.min() >= 0
     assert gains[-1] > 0  # of the deepest tree
-
-
-def make_noise_trial(n_right: int, noise: float, depth: int = 8) -> Trial:
-    scores = (np.arange(1000) < n_right).astype(float)
-    return Trial({"max_depth": depth, "input_noise": noise}, scores, np.ones(1000), 1.0, 1.0, np.full(1000, 0.5))
-
-
-def test_of_short_trials_that_cannot_be_distinguished_the_one_with_the_most_noise_is_preferred():
-    best, close, far = make_noise_trial(802, 0.3), make_noise_trial(802, 0.7), make_noise_trial(700, 1.4)
-    shallow = make_noise_trial(802, 1.4, depth=4)
-    assert prefer_noise(best, [best, close, far, shallow]) is close
-    assert prefer_noise(close, [best, close, far, shallow]) is close
-    assert prefer_noise(best, [best, far, shallow]) is best
 
 
 def two_lines(n=300, seed=0):
@@ -283,16 +261,16 @@ def test_thresholds_are_trained_together_and_stay_on_one_feature_each():
     assert trained.score(X, y) > found.score(X, y) + 0.05
 
 
-def test_thresholds_are_tried_as_found_and_finetuned():
+@pytest.mark.parametrize(("is_planar", "sizes"), [(False, {1, 5}), (True, {1})])
+def test_large_tables_try_further_leaf_sizes_of_thresholds_unless_the_first_is_far_behind(is_planar, sizes):
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(600, 4)).astype(np.float32)
-    y = (X[:, 0] > 0.3) & (X[:, 1] > -0.4)
+    X = rng.normal(size=(600, 10)).astype(np.float32)
+    y = X.sum(axis=1) > 0 if is_planar else (X[:, 0] > 0.3) & (X[:, 1] > -0.4)
     model = CrispTreeClassifier.from_flat(**QUICK).fit(X, y)
     thresholds = [trial.values for trial in model.cv_results_ if trial.values["split"] == "axis"]
-    assert any(values.get("finetune_epochs") == 0 for values in thresholds)
-    assert any("finetune_epochs" not in values for values in thresholds)
-    assert model.best_params_["split"] == "axis"
-    assert ((model.tree_.weight != 0).sum(axis=1) == 1).all()
+    assert {values["min_samples_leaf"] for values in thresholds} == sizes
+    assert {values["finetune_epochs"] for values in thresholds} == {0}
+    assert model.best_params_["split"] == ("oblique" if is_planar else "axis")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from crisptree.parameters.training import (
 
 CLASSIFICATION_SCORINGS = ("accuracy", "balanced_accuracy", "neg_brier_score", "neg_log_loss")
 REGRESSION_SCORINGS = ("r2", "neg_mean_squared_error", "neg_mean_absolute_error")
-"""scikit-learn's names of metrics that are a weighted mean over rows; ``selection.scoring`` computes them."""
+"""scikit-learn's names of metrics that are a weighted mean over rows; ``selection.evaluators`` computes them."""
 
 MAX_STAGES = 8
 MAX_TREES = 10_000
@@ -123,7 +123,7 @@ class TreeParameters(EstimatorParameters):
         rule=number(0.0),
         flag="--l1",
     )
-    l2: float | str = parameter(
+    l2: float = parameter(
         default=0.0, kind="float", doc="Strength of the penalty Σβ² on scaled weights.", rule=number(0.0), flag="--l2"
     )
     input_noise: float | str = parameter(
@@ -205,8 +205,6 @@ AUTO_DOC = ' "auto" selects it on held-out rows.'
 class RowParameters(TreeParameters):
     """Parameters that classifiers and regressors of rows have beside them."""
 
-    AUTO: ClassVar[dict[str, Any]] = {}
-
     split: str | Callable[[tuple[int, ...]], Any] = parameter(
         default="auto",
         kind='{"auto", "oblique", "axis", "conv"} or callable',
@@ -237,14 +235,6 @@ class RowParameters(TreeParameters):
         doc="""Strength of the penalty Σ|β| on scaled weights, which makes weights exactly zero. Linear splits
         only. The features that a column of a table becomes are one group, penalised by √size ‖β‖.
         "auto" selects it on held-out rows.""",
-        rule=AUTO_OR_STRENGTH,
-    )
-    l2: float | str = redeclare(
-        TreeParameters,
-        "l2",
-        default=0.0,
-        kind='float or "auto"',
-        doc=TreeParameters.PARAMETERS["l2"].doc + AUTO_DOC,
         rule=AUTO_OR_STRENGTH,
     )
     input_noise: float | str = redeclare(
@@ -350,8 +340,6 @@ class LabelParameters(TreeParameters):
 @declare_parameters
 class ClassifierParameters(RowParameters, LabelParameters):
     """Parameters of ``CrispTreeClassifier``."""
-
-    AUTO: ClassVar[dict[str, Any]] = {"steepness_step": 0.1}
 
     scoring: str | None = parameter(
         default=None,
@@ -625,9 +613,7 @@ class ForestRegressorParameters(BaggingParameters, RegressorParameters):
         kind='{"auto", "oblique", "axis", "mixed", "conv"} or callable',
         doc=RowParameters.PARAMETERS["split"].doc
         + """ "mixed" alternates hyperplanes and thresholds: every second tree is CART's, grown on all
-        features until its leaves are pure unless ``max_features`` and ``max_depth`` say otherwise.
-        "auto" takes it, with sharp hyperplanes, unless another forest is better by more than one
-        standard error.""",
+        features until its leaves are pure unless ``max_features`` and ``max_depth`` say otherwise.""",
         rule=word_or_function("auto", "oblique", "axis", "mixed", "conv"),
     )
     bootstrap: bool | str = parameter(

@@ -394,8 +394,7 @@ class TrainingOptions(Declared):
     steepness_step: float | str = parameter(
         default="auto",
         kind='float or "auto"',
-        doc="""Increase of γ per epoch. "auto" is 0.1; the fit of a regression tree also tries 1 if it selects
-        other parameters.""",
+        doc="""Increase of γ per epoch. "auto" is 0.1.""",
         rule=word_or("auto", number(0.0)),
     )
     annealing: str = parameter(

@@ -23,7 +23,6 @@ from crisptree.inference.flat_tree import BRANCH_LINEAR, LINEAR_LEAVES, has_line
 from crisptree.selection.parameters import FALLBACKS
 
 if TYPE_CHECKING:
-    from crisptree.selection.evaluators import EnsemblePredictions
     from crisptree.selection.search import CandidateSearch
 
 
@@ -31,14 +30,6 @@ Doubles = npt.NDArray[np.float64]
 
 LOSS_SHARE = 0.2
 """Weight of a nat of log loss relative to accuracy in the comparison of classification trials."""
-
-NEIGHBOUR_WEIGHT = 0.5
-"""Weight of a tree truncated one depth higher or lower in the merit of a trial: the noise of scores favours the highest
-of many depths, and neighbours differ from it by less than other candidates."""
-
-
-MAX_ERRORS = 0.5
-"""Trials within so many standard errors of the best one cannot be told from it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +51,6 @@ class Trial:
         Log loss of every held-out row; None for regression.
     trees : tuple of FlatTree
         Trees of the folds, kept while candidates are compared.
-    predictions : EnsemblePredictions or None
-        Held-out predictions of a regression forest, kept while candidates are compared.
     candidate : int
         Number of the candidate in the order of training, from 1; one that is scored at several depths has several
         trials.
@@ -74,7 +63,6 @@ class Trial:
     leaves: float
     row_losses: Doubles | None = None
     trees: tuple[FlatTree, ...] = ()
-    predictions: EnsemblePredictions | None = None
     candidate: int = 0
 
     @cached_property
@@ -122,37 +110,6 @@ def find_best(trials: Sequence[Trial]) -> Trial:
     return max(trials, key=lambda trial: trial.merit)
 
 
-def select_smoothed(trials: Sequence[Trial]) -> Trial:
-    """Return the trial of the highest merit, averaged with those of the neighbouring depths of the same trees.
-
-    In regression the highest score is selected.
-    """
-    merit, candidate = np.array([trial.merit for trial in trials]), np.array([trial.candidate for trial in trials])
-    if trials[0].row_losses is None:
-        return trials[int(np.argmax(merit))]
-    weight = NEIGHBOUR_WEIGHT * (candidate[1:] == candidate[:-1])
-    sums, total = merit.copy(), np.ones(len(trials))
-    for own, other in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
-        sums[own] += weight * merit[other]
-        total[own] += weight
-    return trials[int(np.argmax(sums / total))]
-
-
-def prefer_noise(selected: Trial, trials: Sequence[Trial]) -> Trial:
-    """Return the trial of the most input noise among those that differ in nothing else and cannot be told apart.
-
-    Short trials overfit less than the fit, so that they score little noise higher than the fit will.
-    """
-
-    def is_equivalent(trial: Trial) -> bool:
-        noise = {"input_noise": trial.values.get("input_noise")}
-        lost = selected.merit - trial.merit
-        return trial.values == {**selected.values, **noise} and lost <= MAX_ERRORS * selected.error_against(trial)
-
-    close = [trial for trial in trials if is_equivalent(trial)]
-    return max(close, key=lambda trial: trial.values.get("input_noise", 0.0), default=selected)
-
-
 def select_against(reference: Trial, trials: Sequence[Trial], min_errors: float) -> Trial:
     """Return the best trial if it exceeds a reference by more than so many standard errors, else the reference."""
     best = find_best(trials)
@@ -192,11 +149,6 @@ RESTRICTIONS_OF_LINEAR_LEAVES = ("ccp_alpha", *CONSTRAINTS_OF_SPLITS)
 MAX_VALUES_OF_LINEAR_LEAVES = 512
 """Features times outputs of a leaf's model that is tried: solving larger ones takes longer than all other trials."""
 
-L2_STRENGTHS = (0.0, 1e-3, 1e-2, 1e-1)
-
-STEEPER_STEP = 1.0
-"""A larger step of γ: regression leaves that are narrow compared to a soft split need a harder tree while training."""
-
 SPARSE: tuple[dict[str, float], ...] = ({"l1": 0.01, "input_noise": 0.3}, {"l1": 0.03})
 """Sparse trees: slightly sparser with little noise, then more with the best noise, or little: without any, the full
 training overfits where the short one of a trial did not."""
@@ -222,14 +174,14 @@ MAX_DEFICIT = {"classes": 0.04, "gaussians": 0.1}
 SPREAD_RATIOS_OF_ONE_UNIT = (1.5, 30.0)
 """Columns may share a unit if the 90th percentile of their spreads is so many times the 10th."""
 
-CART_SPLITS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "l2": 0.0}
+CART_SPLITS = {"split": "axis", "input_noise": 0.0, "l1": 0.0}
 """Splits on one feature each, found as CART finds them."""
 
-CART_MIN_SAMPLES_LEAF = (1, 5, 20)
+CART_MIN_SAMPLES_LEAF = (1, 5)
 """Minimal leaf sizes of CART's thresholds."""
 
-MIN_SAMPLES_OF_BRANCH_LINEAR_LEAVES = (5, 20)
-"""The same for linear leaves of the features that the splits have."""
+MIN_SAMPLES_OF_LINEAR_LEAVES = {"linear": (20,), BRANCH_LINEAR: (5, 20)}
+"""The same for linear leaves of all features, and of those that the splits have."""
 
 LINEAR_LEAVES_IN_FOREST = (
     *((BRANCH_LINEAR, min_rows, penalty) for min_rows in (5, 20) for penalty in (1.0, 10.0, 100.0)),
@@ -240,20 +192,11 @@ LINEAR_LEAVES_IN_FOREST = (
 MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART = 64
 """Features up to which CART's thresholds are tried with linear leaves of all features."""
 
-CART_MAX_FEATURES = ("sqrt", None)
-"""Features per split of CART's thresholds in a forest."""
-
-FINETUNED_CART_DEPTH = 6
-"""Depth of a forest's thresholds that are finetuned: deeper trees would soften hundreds of splits."""
+CART_MAX_FEATURES, FEWER_FEATURES = ("sqrt", None), (1 / 3, 2 / 3)
+"""Features per split of CART's thresholds in a forest, and of the best of a regression forest once more."""
 
 FEATURE_FRACTION = 0.4
 """Fraction of the features per hyperplane of a forest, which decorrelates its trees."""
-
-SHARP: dict[str, Any] = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "l2": 0.0, "steepness_step": STEEPER_STEP}
-"""Hyperplanes as hard as they can be trained."""
-
-CART_OF_MIXTURES: dict[str, Any] = {"split": "axis", "finetune_epochs": 0, "max_features": None}
-"""Thresholds of a mixture: of all features, as CART finds them, down to pure leaves."""
 
 
 def climb(search: CandidateSearch, name: str, ladder: Sequence[Any]) -> Candidates:
@@ -279,9 +222,14 @@ def is_oblique(values: Mapping[str, Any]) -> bool:
     return values.get("split", "oblique") == "oblique" and not has_linear_leaves(values)
 
 
-def is_hopeless(search: CandidateSearch) -> bool:
-    """Return True if hyperplanes are so far behind that no further ones are tried."""
-    return search.best_of(is_oblique).merit < search.best.merit - MAX_DEFICIT[search.target.name]
+def is_axis_aligned(values: Mapping[str, Any]) -> bool:
+    """Return True for candidates of thresholds."""
+    return values.get("split") == "axis"
+
+
+def is_hopeless(search: CandidateSearch, belongs: Callable[[dict[str, Any]], bool] = is_oblique) -> bool:
+    """Return True if some candidates, by default hyperplanes, are so far behind that no further ones are tried."""
+    return search.best_of(belongs).merit < search.best.merit - MAX_DEFICIT[search.target.name]
 
 
 def try_hyperplanes(search: CandidateSearch) -> Candidates:
@@ -289,7 +237,7 @@ def try_hyperplanes(search: CandidateSearch) -> Candidates:
     if search.has_linear_leaves:
         return
     depths = limit_depths(search)
-    start = {"split": "oblique", "max_depth": min(START_DEPTH, depths[-1]), "l1": 0.0, "l2": 0.0}
+    start = {"split": "oblique", "max_depth": min(START_DEPTH, depths[-1]), "l1": 0.0}
     noises = [START_NOISE, *(NOISE_LADDER if search.is_free("input_noise") else ())]
     yield [start | {"input_noise": noise} for noise in noises]
     if is_hopeless(search):
@@ -300,8 +248,6 @@ def try_hyperplanes(search: CandidateSearch) -> Candidates:
     yield from climb(search, "max_depth", depths)
     if search.is_free("input_noise"):
         yield from climb(search, "input_noise", NOISE_LADDER)
-    if search.is_free("l2"):
-        yield from climb(search, "l2", L2_STRENGTHS)
     if search.is_free("l1"):
         yield [search.best_of(is_oblique).values | {"l1": l1} for l1 in START_L1]
         yield from climb(search, "l1", L1_LADDER)
@@ -317,16 +263,12 @@ def limit_leaf_sizes(search: CandidateSearch, sizes: Sequence[int]) -> list[dict
 
 
 def try_cart(search: CandidateSearch) -> Candidates:
-    """CART's thresholds of several leaf sizes at every depth, and with Adam the best of moderate depth finetuned."""
+    """CART's thresholds of several leaf sizes at every depth."""
     if not search.seeks_thresholds or search.has_linear_leaves:
         return
-    n_before = len(search.trials)
     depth = {} if search.max_depth is not None and not search.has_free_depth else {"max_depth": None}
     limits = limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF)
     yield [CART_SPLITS | {"finetune_epochs": 0} | depth | limit for limit in limits]
-    found = [trial for trial in search.trials[n_before:] if (trial.values["max_depth"] or 99) <= FINETUNED_CART_DEPTH]
-    if found and search.is_free("split") and search.parameters["finetune_epochs"] and not search.uses_lbfgs:
-        yield [{name: value for name, value in find_best(found).values.items() if name != "finetune_epochs"}]
 
 
 def try_linear_leaves(search: CandidateSearch) -> Candidates:
@@ -344,15 +286,16 @@ def try_linear_leaves(search: CandidateSearch) -> Candidates:
     n_before, batch = len(search.trials), Batch()
     if given == "linear" or (is_offered and n_values <= MAX_VALUES_OF_LINEAR_LEAVES):
         model = {"leaf_model": "linear"}
-        oblique = {"split": "oblique", "l1": 0.0, "l2": 0.0, "input_noise": START_NOISE}
+        oblique = {"split": "oblique", "l1": 0.0, "input_noise": START_NOISE}
         has_splits = given == "linear" and not search.is_axis_aligned
         batch.append(oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"] if has_splits else 0))
         if search.seeks_thresholds and search.problem.training.X.shape[1] <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
-            for size in limit_leaf_sizes(search, CART_MIN_SAMPLES_LEAF[-1:]):
+            for size in limit_leaf_sizes(search, MIN_SAMPLES_OF_LINEAR_LEAVES["linear"]):
                 batch.append(CART_SPLITS | model | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES["axis"]))
     if search.seeks_thresholds and (given == BRANCH_LINEAR or is_offered):
         own = {"leaf_model": BRANCH_LINEAR} | limit(MAX_DEPTH_OF_LINEAR_LEAVES[BRANCH_LINEAR])
-        batch += [CART_SPLITS | own | size for size in limit_leaf_sizes(search, MIN_SAMPLES_OF_BRANCH_LINEAR_LEAVES)]
+        sizes = limit_leaf_sizes(search, MIN_SAMPLES_OF_LINEAR_LEAVES[BRANCH_LINEAR])
+        batch += [CART_SPLITS | own | size for size in sizes]
     yield batch
     if given in LINEAR_LEAVES and search.parameters["finetune_epochs"] and len(search.trials) > n_before:
         best = find_best(search.trials[n_before:]).values
@@ -361,11 +304,10 @@ def try_linear_leaves(search: CandidateSearch) -> Candidates:
 
 
 def try_noise_levels(search: CandidateSearch) -> Candidates:
-    """Two noise levels, for every l2 if that is unresolved, and a third level beyond the better one, or all levels."""
+    """Two noise levels, and a third level beyond the better one, or all levels."""
     none, low, high, highest = NOISE_LEVELS["table" if search.image_shape is None else "image"]
     first = {"max_depth": search.first_depth, "split": "oblique"}
-    strengths = L2_STRENGTHS if search.is_free("l2") else (0.0,)
-    yield [first | {"input_noise": noise, "l1": 0.0, "l2": l2} for l2 in strengths for noise in (low, high)]
+    yield [first | {"input_noise": noise, "l1": 0.0} for noise in (low, high)]
     if search.is_free("input_noise"):
         best = search.best_of(is_oblique).values
         further = [highest, none] if best["input_noise"] == high else [none, highest]
@@ -419,44 +361,25 @@ def try_sparse_weights_in_forest(search: CandidateSearch) -> Candidates:
     yield [search.best_of(is_oblique).values | {"max_features": FEATURE_FRACTION}]
 
 
-def try_steeper_schedule(search: CandidateSearch) -> Candidates:
-    """The best hyperplanes so far with a larger step of γ."""
-    if search.is_free("steepness_step"):
-        yield [search.best_of(is_oblique).values | {"steepness_step": STEEPER_STEP}]
-
-
 def try_thresholds(search: CandidateSearch) -> Candidates:
-    """CART's thresholds, unless scikit-learn's tree is far behind the best."""
-    min_score = search.best.score - MAX_DEFICIT[search.target.name]
-    is_bounded = search.parameters["scoring"] is None  # the bound is one of accuracy or R²
-    if search.is_free("split") and (not is_bounded or search.score_cart() > min_score):
-        yield from try_cart(search)
+    """CART's thresholds, of further leaf sizes unless those before are far behind the best."""
+    for values in chain.from_iterable(try_cart(search)):
+        yield [values]
+        if is_hopeless(search, is_axis_aligned):
+            return
 
 
 def try_thresholds_in_forest(search: CandidateSearch) -> Candidates:
-    """CART's thresholds to the full depth, as in a random forest, and shallow finetuned ones."""
-    if not search.seeks_thresholds:
-        return
-    depth = {"max_depth": None} if search.has_free_depth else {}
-    batch = [CART_SPLITS | {"finetune_epochs": 0, "max_features": share} | depth for share in CART_MAX_FEATURES]
-    if search.is_free("split") and search.parameters["finetune_epochs"]:
-        limit = search.max_depth
-        shallow = FINETUNED_CART_DEPTH if limit is None else min(FINETUNED_CART_DEPTH, limit)
-        batch.append(CART_SPLITS | {"max_depth": shallow, "max_features": None})
-    yield batch
-
-
-def has_mixtures(search: CandidateSearch) -> bool:
-    """Return True if forests of hyperplanes and thresholds in turn are candidates: for regression only."""
-    is_regression = search.target.is_regression and not search.has_linear_leaves
-    return is_regression and search.is_free("split") and search.parameters["n_estimators"] != 1
+    """CART's thresholds to the full depth, as in a random forest."""
+    if search.seeks_thresholds:
+        depth = {"max_depth": None} if search.has_free_depth else {}
+        yield [CART_SPLITS | {"finetune_epochs": 0, "max_features": share} | depth for share in CART_MAX_FEATURES]
 
 
 def try_linear_leaves_in_forest(search: CandidateSearch) -> Candidates:
     """CART's thresholds with linear leaves, of several penalties: for regression only."""
     n_features = search.problem.training.X.shape[1]
-    is_offered = search.target.is_regression and search.seeks_thresholds and search.is_free("leaf_model")
-    if not is_offered or n_features > MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
+    if not (search.target.is_regression and search.seeks_thresholds and search.is_free("leaf_model")):
         return
     unit = search.problem.mean_weight
     limit = {"max_depth": None if search.has_free_depth else search.max_depth, "finetune_epochs": 0}
@@ -465,13 +388,15 @@ def try_linear_leaves_in_forest(search: CandidateSearch) -> Candidates:
         | {"leaf_model": leaf_model, "leaf_l2": unit * penalty, "min_samples_leaf": min_rows, "max_features": None}
         | limit
         for leaf_model, min_rows, penalty in LINEAR_LEAVES_IN_FOREST
+        if leaf_model == BRANCH_LINEAR or n_features <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART
     ]
 
 
-def try_sharp_hyperplanes(search: CandidateSearch) -> Candidates:
-    """Hyperplanes as hard as they can be trained: their mixture with thresholds is nowhere far from the best."""
-    if has_mixtures(search):
-        yield [SHARP]
+def try_fewer_features(search: CandidateSearch) -> Candidates:
+    """The best thresholds of a regression forest, if nothing is better, with fewer features per split."""
+    best = search.best.values
+    if search.target.is_regression and search.seeks_thresholds and best.get("split", "axis") == "axis":
+        yield [best | {"max_features": share} for share in FEWER_FEATURES]
 
 
 def begin_together(*rounds: Round) -> Round:
@@ -493,16 +418,15 @@ LARGE_TREE_ROUNDS: tuple[Round, ...] = (
     try_scales,
     try_depths,
     try_sparse_weights,
-    try_steeper_schedule,
     try_thresholds,
 )
 """Trees that Adam trains, for which every trial counts."""
 
 
 def try_hyperplanes_in_forest(search: CandidateSearch) -> Candidates:
-    """Noise levels, scales, sparse weights and a steeper schedule, unless shallow hyperplanes are far behind."""
+    """Noise levels, scales and sparse weights, unless shallow hyperplanes are far behind."""
     limit = search.max_depth
-    probe = {"split": "oblique", "l1": 0.0, "l2": 0.0, "input_noise": START_NOISE}
+    probe = {"split": "oblique", "l1": 0.0, "input_noise": START_NOISE}
     if search.trials:
         yield [probe | {"max_depth": DEEPER if limit is None else min(DEEPER, limit)}]
         if is_hopeless(search):
@@ -510,12 +434,11 @@ def try_hyperplanes_in_forest(search: CandidateSearch) -> Candidates:
     yield from try_noise_levels(search)
     yield from try_scales(search)
     yield from try_sparse_weights_in_forest(search)
-    yield from try_steeper_schedule(search)
 
 
 THRESHOLD_ROUNDS: dict[bool, tuple[Round, ...]] = {
     False: (try_cart, try_linear_leaves),
-    True: (try_thresholds_in_forest, try_linear_leaves_in_forest),
+    True: (try_thresholds_in_forest, try_linear_leaves_in_forest, try_fewer_features),
 }
 """Trees, and forests, whose splits are to be thresholds: exact search takes a hundredth of the time of gradients."""
 
@@ -523,7 +446,7 @@ FOREST_ROUNDS: tuple[Round, ...] = (
     try_thresholds_in_forest,
     try_linear_leaves_in_forest,
     try_hyperplanes_in_forest,
-    try_sharp_hyperplanes,
+    try_fewer_features,
 )
 
 IMAGE_ROUNDS: tuple[Round, ...] = (try_noise_levels,)

@@ -29,22 +29,16 @@ from crisptree.learning.linear_leaves import (
 from crisptree.learning.options import LBFGS, Plan, Spec
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.selection.candidates import (
-    CART_OF_MIXTURES,
     DEPTH_LADDER,
     FOREST_ROUNDS,
     LINEAR_LEAF_DEPTHS,
-    MAX_ERRORS,
     TREE_ROUNDS,
     Round,
     Trial,
     find_best,
-    has_mixtures,
-    prefer_noise,
     select_against,
-    select_smoothed,
 )
-from crisptree.selection.parameters import MIXED, TRIAL_SHRINKAGE, is_auto
-from crisptree.selection.scoring import ABSOLUTE_ERROR, SQUARED_ERROR, score_absolute_error, score_rows, weigh_rows
+from crisptree.selection.parameters import TRIAL_SHRINKAGE, is_auto
 from crisptree.selection.search import MIN_ROWS_FOR_HOLDOUT, CandidateTask, Fold
 from crisptree.targets import Target
 from crisptree.threads import limit_trainings, n_threads, workers
@@ -77,6 +71,11 @@ several seeds: a few trees tell forests apart by less than they differ between b
 
 CART_SHRINKAGES = {"classes": (TRIAL_SHRINKAGE, 30.0), "gaussians": (TRIAL_SHRINKAGE,)}
 """Shrinkage of the leaf tables of CART's thresholds, in rows of mean weight, of which the better one scores a trial."""
+
+BALANCED, BRIER, LOG_LOSS = "balanced_accuracy", "neg_brier_score", "neg_log_loss"
+ABSOLUTE_ERROR, SQUARED_ERROR = "neg_mean_absolute_error", "neg_mean_squared_error"
+"""Metrics of ``scoring`` beside the target's own score. All are means over rows, because candidates are compared row
+by row, with the standard error of the paired difference."""
 
 FitTrees = Callable[[Spec, Any, TrainingTask, int], tuple[list[CrispTree], npt.NDArray[np.int64]]]
 """Fit the first trees of a forest: training options, max_features, rows and number of trees; returns them and how often
@@ -194,7 +193,8 @@ class TreeEvaluator(Evaluator):
         With several threads the folds of hyperplanes are tasks of their own, among the other candidates: while one
         thread is in the kernel, another one scores.
         """
-        n_workers = self._count_workers(candidates)
+        bootstraps = [[] if is_cart_search(one) else list_bags(one.spec, one.folds) for one in candidates]
+        n_workers = self._count_workers(candidates, sum(len(own) or 1 for own in bootstraps))
         if n_workers > 1:
             candidates = [one._replace(spec=replace(one.spec, n_jobs=1)) for one in candidates]
         for one in candidates:
@@ -204,7 +204,6 @@ class TreeEvaluator(Evaluator):
         if n_workers == 1:
             yield from map(self._evaluate, candidates)
             return
-        bootstraps = [list_bags(one) for one in candidates]
         fits = [partial(fit_bag, one, bag) for one, own in zip(candidates, bootstraps, strict=True) for bag in own]
         others = [partial(self._evaluate, one) for one, own in zip(candidates, bootstraps, strict=True) if not own]
         with workers(n_workers) as each_of:
@@ -214,11 +213,10 @@ class TreeEvaluator(Evaluator):
         for one, own in zip(candidates, bootstraps, strict=True):
             yield self._score_trees(one, list(islice(trees, len(own)))) if own else next(trials)
 
-    def _count_workers(self, candidates: Sequence[CandidateTask]) -> int:
+    def _count_workers(self, candidates: Sequence[CandidateTask], n_tasks: int) -> int:
         """Return the number of tasks side by side; training by Adam has all threads to itself."""
         optimizers = [{one.spec.growth.optimizer, one.spec.finetuning.optimizer} for one in candidates]
         is_parallel = all(LBFGS in own or is_cart_search(one) for one, own in zip(candidates, optimizers, strict=True))
-        n_tasks = sum(len(list_bags(one)) or 1 for one in candidates)
         return limit_trainings(min(n_tasks, n_threads(self.n_jobs))) if is_parallel else 1
 
     def _evaluate(self, candidate: CandidateTask) -> list[Trial]:
@@ -264,11 +262,9 @@ class TreeEvaluator(Evaluator):
         Folds that L-BFGS or CART train are one work list, as the trees of a forest are; linear leaves are fitted
         several folds at once. Either way the trees are those of single fits.
         """
-        folds = candidate.folds
-        masks = [fold.training_mask for fold in folds if fold.training_mask is not None]
-        if len(masks) > 1 and spec.is_whole_lbfgs and spec.leaf_penalty is None:
-            bootstraps = [Bootstrap(mask, spec.seed) for mask in masks]
-            return [_as_flat(fitted.tree) for fitted in fit_forest(spec, candidate.whole, bootstraps)]
+        folds, bags = candidate.folds, list_bags(spec, candidate.folds)
+        if bags:
+            return [_as_flat(fitted.tree) for fitted in fit_forest(spec, candidate.whole, bags)]
         is_lbfgs = LBFGS in (spec.growth.optimizer, spec.finetuning.optimizer)
         n_workers = limit_trainings(min(len(folds), n_threads(spec.n_jobs))) if is_lbfgs else 1
         spec = spec if n_workers == 1 else replace(spec, n_jobs=1)
@@ -345,9 +341,7 @@ class TreeEvaluator(Evaluator):
 
     def select(self, search: CandidateSearch) -> dict[str, Any]:
         """Select a trial, and the shrinkage or the penalty of its leaves."""
-        selected = select_smoothed(search.trials)
-        if search.is_short:
-            selected = prefer_noise(selected, search.trials)
+        selected = search.best
         values, depth = dict(selected.values), selected.values["max_depth"]
         trees = FoldTree.list(selected.trees, search.rescale_folds(selected.values))
         is_linear = has_linear_leaves({**self.parameters, **values})
@@ -401,11 +395,10 @@ def is_cart_search(candidate: CandidateTask) -> bool:
     return candidate.spec.grow == "cart" and candidate.values.get("finetune_epochs") == 0
 
 
-def list_bags(candidate: CandidateTask) -> list[Bootstrap]:
-    """Return the folds of a candidate as bootstraps where L-BFGS trains whole trees on several of them, else none."""
-    spec, is_finetuned = candidate.spec, candidate.values.get("finetune_epochs") != 0
-    masks = [fold.training_mask for fold in candidate.folds if fold.training_mask is not None]
-    is_plain = is_finetuned and spec.is_whole_lbfgs and spec.leaf_penalty is None and len(masks) > 1
+def list_bags(spec: Spec, folds: Sequence[Fold]) -> list[Bootstrap]:
+    """Return the folds as bootstraps where L-BFGS trains whole trees on several of them, else none."""
+    masks = [fold.training_mask for fold in folds if fold.training_mask is not None]
+    is_plain = spec.is_whole_lbfgs and spec.leaf_penalty is None and len(masks) > 1
     return [Bootstrap(mask, spec.seed) for mask in masks] if is_plain else []
 
 
@@ -434,14 +427,11 @@ def is_past_best(trials: Sequence[Trial]) -> bool:
 
 
 def select_penalty(trials: Sequence[Trial]) -> Trial:
-    """Return the trial of the lowest log loss; for regression the largest penalty that cannot be told from the best.
+    """Return the trial of the lowest log loss, for regression that of the highest score.
 
-    Small penalties let models extrapolate, which held-out rows seldom show, and accuracies do not show it at all.
+    Small penalties let models extrapolate, which accuracies do not show.
     """
-    best = find_best(trials)
-    if best.row_losses is not None:
-        return min(trials, key=lambda trial: trial.log_loss)
-    return [trial for trial in trials if best.score - trial.score <= MAX_ERRORS * best.error_against(trial)][-1]
+    return find_best(trials) if trials[0].row_losses is None else min(trials, key=lambda trial: trial.log_loss)
 
 
 def count_weights(tree: FlatTree, leaf_model: str, depth: int | None = None) -> int:
@@ -465,6 +455,40 @@ def _as_flat(tree: CrispTree) -> FlatTree:
     return tree
 
 
+def score_rows(
+    scoring: str | None, values: Doubles, y: npt.NDArray[Any], target: Target, losses: Doubles | None
+) -> Doubles:
+    """Score held-out rows by class probabilities and log losses, or by scaled means.  (n, n_values) → (n,)"""
+    if scoring == LOG_LOSS:
+        assert losses is not None
+        return -losses
+    if scoring == BRIER:
+        return score_brier(values, y)
+    if scoring == ABSOLUTE_ERROR:
+        return score_absolute_error(target.predict(values), y)
+    scores = np.asarray(target.score_predictions(target.predict(values), y), dtype=np.float64)
+    return scores - 1 if scoring == SQUARED_ERROR else scores
+
+
+def score_brier(probabilities: Doubles, y: npt.NDArray[Any]) -> Doubles:
+    """Minus the squared distance to the one-hot label, halved for two classes as in scikit-learn.  (n,)"""
+    squares = (probabilities**2).sum(axis=1) + 1 - 2 * probabilities[np.arange(len(y)), y]
+    return np.asarray(-squares / (2 if probabilities.shape[1] == 2 else 1))
+
+
+def score_absolute_error(predicted: Doubles, y: npt.NDArray[Any]) -> Doubles:
+    """Minus the absolute error, averaged over outputs.  (n,)"""
+    return np.asarray(-np.abs(predicted - y).mean(axis=-1))
+
+
+def weigh_rows(scoring: str | None, y: npt.NDArray[Any], weight: Doubles) -> Doubles:
+    """Return the weights of the mean over rows: for balanced accuracy the same total for every class.  (n,)"""
+    if scoring != BALANCED:
+        return weight
+    _, classes = np.unique(y, return_inverse=True)
+    return np.asarray(weight / np.bincount(classes, weight)[classes])
+
+
 def score_tree(tree: FlatTree, fold: Fold, n_jobs: int | None, scoring: str | None) -> RowScores:
     """Score every held-out row of a fold, and compute its log loss."""
     rows = fold.held_out
@@ -475,28 +499,22 @@ def score_values(values: Doubles, fold: Fold, scoring: str | None) -> RowScores:
     """Score the predictions of a fold's held-out rows by a metric, and compute their log losses."""
     y, target = fold.held_out.y, fold.problem.target
     losses = compute_log_losses(values, y, target)
-    if scoring is None:
-        return np.asarray(target.score_predictions(target.predict(values), y), dtype=np.float64), losses
     return score_rows(scoring, values, y, target, losses), losses
 
 
 def join_weights(folds: Sequence[Fold], scoring: str | None) -> Doubles:
     """Return the weights of all held-out rows in the mean of their scores."""
     weight = np.concatenate([fold.held_out.weight for fold in folds])
-    if scoring is None:
-        return weight
     return weigh_rows(scoring, np.concatenate([fold.held_out.y for fold in folds]), weight)
 
 
 def score_outputs(outputs: Doubles, fold: Fold, scoring: str | None) -> RowScores:
     """Score linear outputs of a fold's held-out rows, logits or means, and compute their log losses."""
     y, target = fold.held_out.y, fold.problem.target
-    losses = None
-    if not target.is_regression:
-        losses = np.minimum(compute_logistic_losses(outputs, y), -np.log(MIN_PROBABILITY))
-    if scoring is None:
-        return np.asarray(target.score_predictions(target.predict(outputs), y), dtype=np.float64), losses
-    return score_rows(scoring, outputs if losses is None else softmax(outputs, axis=1), y, target, losses), losses
+    if target.is_regression:
+        return score_rows(scoring, outputs, y, target, None), None
+    losses = np.minimum(compute_logistic_losses(outputs, y), -np.log(MIN_PROBABILITY))
+    return score_rows(scoring, softmax(outputs, axis=1), y, target, losses), losses
 
 
 def join_folds(scored: Sequence[RowScores]) -> RowScores:
@@ -543,17 +561,12 @@ class EnsemblePredictions(NamedTuple):
         gain = (self.variance * (1 / self.n_trees - 1 / n_trees)[:, None]).mean(axis=-1)
         return np.asarray(target.score_predictions(self.mean, self.y) + gain - (scoring == SQUARED_ERROR))
 
-    def mix_with(self, other: EnsemblePredictions) -> EnsemblePredictions:
-        """Average two ensembles with equal weights; the variance is the mean of theirs."""
-        mean, variance = (self.mean + other.mean) / 2, (self.variance + other.variance) / 2
-        return EnsemblePredictions(mean, variance, self.y, 4 / (1 / self.n_trees + 1 / other.n_trees))
-
 
 def count_trial_trees(spec: Spec, fold: Fold) -> int:
     """Return the number of trees of a trial."""
     if not fold.is_out_of_bag or fold.problem.n_rows >= MIN_ROWS_FOR_HOLDOUT:
         return TRIAL_TREES[fold.problem.target.name]
-    return MAX_CART_TRIAL_TREES if spec.grow == "cart" and not spec.finetuning.epochs else MAX_TRIAL_TREES
+    return MAX_CART_TRIAL_TREES if spec.grow == "cart" else MAX_TRIAL_TREES
 
 
 class ForestEvaluator(Evaluator):
@@ -583,10 +596,9 @@ class ForestEvaluator(Evaluator):
         leaf_model = values.get("leaf_model", self.parameters["leaf_model"])
         weights = float(np.mean([count_weights(tree, leaf_model) for tree in all_trees]))
         leaves = sum(tree.structure.n_leaves for tree in all_trees) / len(all_trees)
-        predictions, row_weights = None, join_weights(folds, self.scoring)
+        row_weights = join_weights(folds, self.scoring)
         if folds[0].problem.target.is_regression:
-            predictions = self._predict(fitted, folds)
-            scores = predictions.score(folds[0].problem.target, self.n_trees, self.scoring)
+            scores = self._predict(fitted, folds).score(folds[0].problem.target, self.n_trees, self.scoring)
             if folds[0].is_out_of_bag:  # the same rows for any number of trees
                 first = fitted[0][1][:MAX_TRIAL_TREES]
                 row_weights = row_weights * ((first == 0).sum(axis=0) >= MIN_TREES_OF_ROW)
@@ -596,7 +608,7 @@ class ForestEvaluator(Evaluator):
             scores = np.concatenate(
                 [self._score_classes(trees, fold) for trees, fold in zip(forests, folds, strict=True)]
             )
-        return Trial(values, scores, row_weights, weights, leaves, predictions=predictions)
+        return Trial(values, scores, row_weights, weights, leaves)
 
     def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> Doubles:
         probabilities = CrispForest(tuple(trees)).values(fold.held_out.X, self.n_jobs)
@@ -618,27 +630,4 @@ class ForestEvaluator(Evaluator):
         """Select the best score, on images the first noise level unless another one is significantly better."""
         if search.image_shape is not None:
             return dict(select_against(search.trials[0], search.trials, MIN_ERRORS_OVER_REFERENCE).values)
-        if has_mixtures(search):
-            self._add_mixtures(search)
         return dict(search.best.values)
-
-    def _add_mixtures(self, search: CandidateSearch) -> None:
-        """Score mixtures of hyperplanes and CART's thresholds by the predictions of their trials; add the best one.
-
-        Their errors differ, so that their mean may be better than either.
-        """
-        cart = next(
-            (trial for trial in search.trials if all(trial.values.get(k) == v for k, v in CART_OF_MIXTURES.items())),
-            None,
-        )
-        mixtures = list[Trial]()
-        for trial in search.trials if cart is not None else ():
-            if trial.values["split"] == "oblique":
-                assert trial.predictions is not None
-                assert cart is not None
-                assert cart.predictions is not None
-                scores = trial.predictions.mix_with(cart.predictions).score(search.target, self.n_trees, self.scoring)
-                size = {name: (getattr(trial, name) + getattr(cart, name)) / 2 for name in ("weights", "leaves")}
-                mixtures.append(replace(trial, values=trial.values | {"split": MIXED}, row_scores=scores, **size))
-        if mixtures:
-            search.add(find_best(mixtures))

@@ -23,10 +23,8 @@ FALLBACKS: dict[str, Any] = {
     "split": "oblique",
     "input_noise": 0.3,
     "l1": 0.0,
-    "l2": 0.0,
     "leaf_model": "constant",
     "shrinkage": 0.0,
-    "steepness_step": 0.1,
 }
 """Values in place of "auto" where nothing is selected, such as on too few rows."""
 
@@ -43,13 +41,8 @@ TRIAL_SHRINKAGE = 3.0
 """Shrinkage of the leaf tables of trials, in rows of mean weight: probabilities and means of small leaves are compared
 as a fit would leave them."""
 
-SELECTED = ("split", "input_noise", "l1", "l2", "shrinkage")
-"""Parameters whose "auto" starts a selection; max_depth, leaf_model, scale and steepness_step are resolved along with
-them."""
-
-
-RESOLVED_ALONG = ("scale", "steepness_step")
-"""Parameters that depend on the kind of rows or on the optimiser, and stay "auto" unless they were selected."""
+SELECTED = ("split", "input_noise", "l1", "shrinkage")
+"""Parameters whose "auto" starts a selection; max_depth, leaf_model and scale are resolved along with them."""
 
 
 def is_auto(parameters: Mapping[str, Any], name: str) -> bool:
@@ -140,7 +133,8 @@ def list_changes(
     limited = resolve_depth(parameters, target)
     resolved = apply_selected(limited, selected, image_shape)
     changes = {name: value for name, value in resolved.items() if value is not limited[name] and value != limited[name]}
-    changes = {name: changes[name] for name in changes if name in selected or name not in RESOLVED_ALONG}
+    # "auto" depends on the kind of rows.
+    changes = {name: changes[name] for name in changes if name in selected or name != "scale"}
     if is_auto(parameters, "shrinkage") and "shrinkage" not in selected:
         changes["shrinkage"] = 0.0 if has_linear_leaves(resolved) else TRIAL_SHRINKAGE
     return changes

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from crisptree.data.raw_rows import Scaling
 from crisptree.data.rows import learn_scaling
@@ -36,7 +35,6 @@ from crisptree.selection.candidates import (
     Round,
     Trial,
     find_best,
-    prefer_noise,
 )
 from crisptree.selection.parameters import (
     apply_selected,
@@ -80,12 +78,6 @@ MAX_ROWS_OF_SMALL_TABLES = 10_000
 
 SAMPLE_ROWS = 20_000
 """Rows sampled from batches or from all ranks of a process group, on which candidates are compared."""
-
-CART: dict[str, Callable[..., Any]] = {
-    "classes": partial(DecisionTreeClassifier, criterion="entropy"),
-    "gaussians": partial(DecisionTreeRegressor, min_samples_leaf=5),
-}
-"""scikit-learn's trees by target; regression trees without a minimal leaf size overfit."""
 
 TRIAL_STARTS = 1
 """Random starts of a trial."""
@@ -217,16 +209,14 @@ class CandidateSearch:
             if not self.evaluate([self.complete(values) for values in batch]):
                 break
         selected = self.evaluator.select(self)
-        return selected, [replace(trial, trees=(), predictions=None) for trial in self.trials]
+        return selected, [replace(trial, trees=()) for trial in self.trials]
 
     def complete(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Restrict values to parameters that are to be selected, and add the depth."""
         return {"max_depth": self.max_depth, **{name: value for name, value in values.items() if self.is_free(name)}}
 
     def is_free(self, name: str) -> bool:
-        """Return True if candidates may set a parameter; L-BFGS has no schedule of γ."""
-        if name == "steepness_step" and self.uses_lbfgs:
-            return False
+        """Return True if candidates may set a parameter."""
         return name in ALWAYS_FREE or is_auto(self.parameters, name)
 
     def evaluate(self, batch: Batch) -> bool:
@@ -275,10 +265,8 @@ class CandidateSearch:
         return find_best(self.trials)
 
     def best_of(self, belongs: Callable[[dict[str, Any]], bool]) -> Trial:
-        """Return the best of some candidates; of short trials of single trees the one with the most noise."""
-        trials = [trial for trial in self.trials if belongs(trial.values)]
-        best = find_best(trials)
-        return prefer_noise(best, trials) if self.is_short and not self.evaluator.is_ensemble else best
+        """Return the best of some candidates."""
+        return find_best([trial for trial in self.trials if belongs(trial.values)])
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -315,11 +303,6 @@ class CandidateSearch:
         is_bootstrap = self.parameters.get("bootstrap") in ("auto", True) and self.parameters.get("max_samples") is None
         return is_regression and is_bootstrap
 
-    @cached_property
-    def is_short(self) -> bool:
-        """True if trials of hyperplanes train for fewer epochs than the fit; L-BFGS trains to the end."""
-        return self.shortens_training(self.folds[0].problem) and not self.uses_lbfgs
-
     def shortens_training(self, problem: TrainingTask) -> bool:
         """Return True if trials train for a fraction of the epochs."""
         # A hyperplane with a feature for every row can separate all rows, and does so the more the longer it trains.
@@ -334,18 +317,6 @@ class CandidateSearch:
             return self.max_depth
         depth = FIRST_DEPTH[self.leaf_model]
         return depth if self.max_depth is None else min(depth, self.max_depth)
-
-    def score_cart(self) -> float:
-        """Return the held-out score of scikit-learn's trees, a cheap bound on what thresholds may reach."""
-        scores, weights = [], []
-        for fold in self.folds:
-            rows, held_out = fold.problem.training, fold.held_out
-            tree = CART[self.target.name](max_depth=self.max_depth, random_state=self.seed % 2**32)
-            tree.fit(rows.X, rows.y, rows.weight)
-            predicted = tree.predict(held_out.X).reshape(held_out.y.shape)
-            scores.append(self.target.score_predictions(predicted, held_out.y))
-            weights.append(held_out.weight)
-        return float(np.average(np.concatenate(scores), weights=np.concatenate(weights)))
 
     def rescale_folds(self, values: Mapping[str, Any]) -> list[Fold]:
         """Return the folds with their rows on the scale of a candidate."""
