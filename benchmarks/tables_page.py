@@ -262,8 +262,8 @@ is logistic or ridge regression on standardised columns, its penalty selected by
 have their defaults; text and categories are coded as numbers for all models. Scores are means over tables of the
 score on test rows, ± the standard deviation over seeds; the log loss clips probabilities of 0 as scikit-learn's does.
 Times are processor seconds of `fit`, selection included, over all tables and seeds: wall-clock times depend on what
-else the machine does. All models of a table are fitted one after the other in one process with n_jobs={n_jobs},
-{processes} such processes side by side. Ratios of fit times are those of the same table and seed.
+else the machine does. Models are fitted one after the other in a process with n_jobs={n_jobs}, {processes} such
+processes side by side. Ratios of fit times are those of the same table and seed.
 Single fits are medians of fits that take turns."""
 
 
