@@ -42,9 +42,16 @@ def test_the_tree_that_is_distilled_has_no_limits(cancer):
 def test_constrained_splits_are_trained_within_the_limits(cancer):
     X, _, y, _ = cancer
     quick = {"max_depth": 2, "split": "oblique", "l1": 0.0, "input_noise": 0.3, "shrinkage": 0.0, "random_state": 0}
-    model = CrispTreeClassifier.readable(monotonic_cst={0: 1}, leaf_model="constant", **quick).fit(X[:200], y[:200])
+    model = CrispTreeClassifier.readable(monotonic_cst={0: 1}, **quick).fit(X[:200], y[:200])
     assert (model.tree_.weight[:, 0] >= 0).all()
     assert np.count_nonzero(model.tree_.weight, axis=1).max() <= 3
+
+
+def test_tables_with_one_class_or_few_rows_are_fitted(cancer):
+    X, _, y, _ = cancer
+    assert CrispTreeClassifier.readable(random_state=0).fit(X, np.ones(len(X))).get_n_leaves() == 1
+    assert CrispTreeClassifier.readable(random_state=0).fit(X[:8], y[:8]).get_n_leaves() <= 2
+    assert CrispTreeRegressor.readable(random_state=0).fit(X[:80], 2 * X[:80, 0] + 1).score(X, 2 * X[:, 0] + 1) > 0.99
 
 
 def test_soft_labels_are_distilled_too(cancer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -116,18 +116,16 @@ def score_tree(model: Any, X: Any, y: npt.NDArray[Any], weight: Doubles | None =
 class ReadableEstimator(RowEstimator):
     """Base of the estimators whose trees may be limited to what people can read."""
 
-    LIMITS: ClassVar[Mapping[str, Any]] = READABLE
-
     @classmethod
     def readable(cls, **changes: Any) -> Self:
         """Make an estimator of trees that people can read: 8 leaves, 3 terms per split, round numbers.
 
-        Splits are thresholds on one column or weighted sums of at most three, whichever predict held-out rows better;
-        leaves are constant. Weights and thresholds are rounded in raw units before the leaves are counted, so that the
-        tree that is shown is the tree that predicts. ``changes`` are other parameters, or other values of
-        ``max_leaf_nodes``, ``max_features_per_split``, ``leaf_model`` and ``round_splits``; ``max_depth`` bounds the
-        trained candidate only, not searched thresholds and sums. docs/guide/explanations.md shows what to do with such
-        a tree, and ``readability_cost`` what it costs.
+        The default tree is trained and distilled into one of splits on one column or sums of at most three. A leaf may
+        have a sum of at most three columns too: a regression, or the log odds of its most frequent class. Weights and
+        thresholds are rounded in raw units before the leaves are counted, so that the tree that is shown is the tree
+        that predicts. ``changes`` are other parameters, or other values of ``max_leaf_nodes``,
+        ``max_features_per_split``, ``leaf_model`` and ``round_splits``; ``max_depth`` is that of the tree that is
+        distilled. docs/guide/explanations.md shows what to do with such a tree, and ``readability_cost`` what it costs.
 
         Examples
         --------
@@ -138,7 +136,10 @@ class ReadableEstimator(RowEstimator):
         >>> model.get_n_leaves()
         3
         """
-        return cls.from_flat(**{**cls.LIMITS, **changes})
+        limits = dict(READABLE)
+        if changes.get("monotonic_cst") is not None:
+            limits["leaf_model"] = "constant"  # the values of leaves are ordered
+        return cls.from_flat(**{**limits, **changes})
 
     def readability_cost(self, X: Any, y: Any, sample_weight: Any = None, *, n_folds: int = 5) -> ReadabilityCost:
         """Measure what the limits of a readable tree cost: its scores beside those of the unrestricted tree.

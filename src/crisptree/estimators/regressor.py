@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from crisptree.estimators.loading import ESTIMATOR, ReadTrees
 from crisptree.estimators.readability import ReadableEstimator
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.parameters.estimators import READABLE, RegressorParameters, check_argument
+from crisptree.parameters.estimators import RegressorParameters, check_argument
 from crisptree.persistence.model_file import ModelFile, ModelFileError
 from crisptree.pipeline.distillation import label_by_regressor, make_copies
 from crisptree.pipeline.monitoring import Checkpoints
@@ -156,7 +156,6 @@ class CrispTreeRegressor(GaussianRegressor, RegressorParameters, ReadableEstimat
     """
 
     ENCODING = RegressionEncoding
-    LIMITS = READABLE
 
     def _set_trained(self, trained: TrainedRows) -> None:
         super()._set_trained(trained)

@@ -111,6 +111,8 @@ def _fit_class(
     x: Doubles, y: Doubles, weight: Doubles, prior: Doubles, max_terms: int, top: int
 ) -> tuple[Doubles, Doubles]:
     """Fit the log odds of a class."""
+    if len(prior) == 1:
+        return np.zeros((1, x.shape[1])), np.zeros(1)
     shares = np.maximum(weight @ y + prior, 1e-9)
     bias = np.log(shares / (shares.sum() - shares[top]))
     result = np.zeros((len(prior), x.shape[1]))
