@@ -146,7 +146,7 @@ def test_the_displayed_score_predicts(classes, classifier):
     assert own == pytest.approx(classifier.predict_proba(X)[np.arange(len(X)), top], abs=1e-6)
     weights = tree.linear_weight[tree.structure.n_splits :]
     assert all(float(f"{weight:.3g}") == pytest.approx(weight, rel=1e-9) for weight in weights[weights != 0])
-    assert " score = " in export.sentences(classifier)
+    assert "; score of " in export.sentences(classifier)
 
 
 def test_files_exports_and_explanations_keep_the_scores(classes, classifier, tmp_path):
