@@ -125,7 +125,11 @@ OF_TREES = {
     **WITHOUT_L1,
     **WITHOUT_SCALE,
 }
-OF_ADAM = {**WITHOUT_L1, **WITHOUT_SCALE}
+OF_ADAM = {
+    **{f"noise: {value} errors": change(candidates, "MAX_ERRORS_OF_NOISE", value) for value in (0.0, 0.25, 1.0)},
+    **WITHOUT_L1,
+    **WITHOUT_SCALE,
+}
 RULES: dict[tuple[str, str], dict[str, Rule]] = {
     ("tree", CLASSIFICATION): {**MERITS, **OF_TREES},
     ("tree", REGRESSION): OF_TREES,

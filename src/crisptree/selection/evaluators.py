@@ -341,7 +341,7 @@ class TreeEvaluator(Evaluator):
 
     def select(self, search: CandidateSearch) -> dict[str, Any]:
         """Select a trial, and the shrinkage or the penalty of its leaves."""
-        selected = search.best
+        selected = search.best_of(lambda values: True)
         values, depth = dict(selected.values), selected.values["max_depth"]
         trees = FoldTree.list(selected.trees, search.rescale_folds(selected.values))
         is_linear = has_linear_leaves({**self.parameters, **values})

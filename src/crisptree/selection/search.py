@@ -35,6 +35,7 @@ from crisptree.selection.candidates import (
     Round,
     Trial,
     find_best,
+    prefer_noise,
 )
 from crisptree.selection.parameters import (
     apply_selected,
@@ -265,8 +266,10 @@ class CandidateSearch:
         return find_best(self.trials)
 
     def best_of(self, belongs: Callable[[dict[str, Any]], bool]) -> Trial:
-        """Return the best of some candidates."""
-        return find_best([trial for trial in self.trials if belongs(trial.values)])
+        """Return the best of some candidates; of short trials of single trees the one with the most noise."""
+        trials = [trial for trial in self.trials if belongs(trial.values)]
+        best = find_best(trials)
+        return prefer_noise(best, trials) if self.is_short and not self.evaluator.is_ensemble else best
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -302,6 +305,11 @@ class CandidateSearch:
         is_regression = self.evaluator.is_ensemble and self.target.is_regression and self.image_shape is None
         is_bootstrap = self.parameters.get("bootstrap") in ("auto", True) and self.parameters.get("max_samples") is None
         return is_regression and is_bootstrap
+
+    @cached_property
+    def is_short(self) -> bool:
+        """True if trials of hyperplanes train for fewer epochs than the fit; L-BFGS trains to the end."""
+        return self.shortens_training(self.folds[0].problem) and not self.uses_lbfgs
 
     def shortens_training(self, problem: TrainingTask) -> bool:
         """Return True if trials train for a fraction of the epochs."""
