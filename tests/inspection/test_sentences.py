@@ -92,7 +92,7 @@ def test_levels_and_whole_numbers_stand_in_one_sentence(table):
     sentences = export.sentences(model).splitlines()
     assert len(sentences) == model.get_n_leaves()
     leaving = [line for line in sentences if "leaves with 100%" in line]
-    assert all("months ≤ 6 and plan is " in line for line in leaving)
+    assert all("months ≤ 6" in line and "plan is " in line for line in leaving)
     assert sum(int(line.split("(")[1].split(" rows")[0]) for line in leaving) == (y == "leaves").sum()
 
 

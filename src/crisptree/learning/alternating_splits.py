@@ -28,7 +28,7 @@ Singles = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.intp]
 
 PENALTY = 2.0
-"""Nats that a term of a split must save."""
+"""Nats that a term of a split must save, and a split of classes."""
 
 MIN_ROWS, MIN_ROWS_OF_LINEAR_LEAVES = 5, 10
 """Minimum rows on each side of a split."""
@@ -217,7 +217,7 @@ def grow_sums(search: SplitSearch, sizes: Sequence[int]) -> dict[int, GrownSplit
     waiting = [(stumps.find_stump(np.arange(len(search.x))), (-1, False))]
     while len(grown) < max(sizes) - 1:
         found = [(stump.gain, number) for number, (stump, _) in enumerate(waiting) if stump is not None]
-        if not found or max(found)[0] <= 0:
+        if not found or max(found)[0] <= (0 if search.is_regression else PENALTY):
             break
         stump, place = waiting.pop(max(found)[1])
         assert stump is not None
