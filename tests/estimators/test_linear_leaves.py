@@ -244,7 +244,7 @@ def test_the_soft_tree_mixes_the_models(regressor, classifier):
 
 def test_rules_paths_and_pages_support_the_models(regressor, classifier, tmp_path):
     assert " × x2" in export.text(regressor)
-    assert "score =" in export.text(classifier)
+    assert "score of" in export.text(classifier)
     X, y = crossed(60)
     row, numbers = X[0], bent(60)
     assert explain.path(classifier, row).predicted == classifier.predict(X[:1])[0]

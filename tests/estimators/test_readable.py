@@ -1,6 +1,7 @@
 """Trees that people read: limits, rounding, and what they cost."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -11,6 +12,8 @@ from sklearn.tree import DecisionTreeClassifier
 import crisptree
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.inspection.model_view import is_trained_softly
+from crisptree.learning.samples import RowSet
+from crisptree.pipeline.readable import distil_rows
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +82,29 @@ def test_a_regression_tree_is_readable_too():
     model = CrispTreeRegressor.readable(random_state=0).fit(X, y)
     assert model.get_n_leaves() <= 8
     assert model.score(X, y) > 0.4
+
+
+def test_a_linear_function_of_a_table_is_one_leaf_without_needless_terms():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"months": rng.integers(1, 72, 300), "plan": rng.choice(["basic", "plus", "pro"], 300)})
+    price = (12_000.0 + 120 * table["months"] + 9000 * (table["plan"] == "pro")).rename("price")
+    model = CrispTreeRegressor.readable(random_state=0).fit(table, price)
+    assert model.get_n_leaves() == 1
+    (terms,) = np.count_nonzero(model.tree_.linear_weight, axis=(1, 2))
+    assert terms == 2
+    assert model.score(table, price) > 0.9999
+
+
+def test_synthetic_rows_have_one_level_of_a_category():
+    X = np.eye(3, dtype=np.float32)[np.arange(90) % 3]
+    X = np.column_stack([X, np.arange(90, dtype=np.float32)])
+    y = np.arange(90) % 3 == 0
+    model = CrispTreeClassifier(max_depth=1, split="axis", leaf_model="constant", random_state=0).fit(X, y)
+    rows = RowSet(X, y.astype(np.int64), np.ones(90))
+    mixed = distil_rows(model.tree_, rows, [(0, 3)]).X
+    assert len(mixed) == 180
+    assert (mixed[:, :3].sum(axis=1) == 1).all()
+    assert (distil_rows(model.tree_, rows, []).X[:, :3].sum(axis=1) != 1).any()
 
 
 def test_the_cost_is_that_of_fits_on_the_same_folds(cancer):

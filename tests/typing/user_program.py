@@ -178,8 +178,10 @@ def use_regressor() -> None:
     mean: Doubles = model.predict(X)
     std: Doubles = model.predict_std(X)
     low, high = model.predict_interval(X, coverage=0.5)
+    scale: float = model.interval_scale_
     score: float = model.score(X, y)
     assert n_outputs == 1
+    assert scale >= 1
     assert mean.shape == std.shape == low.shape == high.shape
     assert score == float(model.score(X.tolist(), y.tolist()))
     assert model.soft_predict(X).shape == mean.shape

@@ -170,6 +170,7 @@ def _leaf_importances(tree: FlatTree) -> Doubles:
     return importances
 
 
+@np.errstate(under="ignore")  # a probability that is too small is 0
 def _expected_gain(tree: FlatTree, node: int, effects: Doubles) -> float:
     """Compute the information gain of p = softmax(log frequencies + effects · z) over its mean, for normal z."""
     corner = np.linalg.qr(effects.T, mode="r")  # effects · z has the distribution of cornerᵀ · z, of few dimensions

@@ -247,11 +247,13 @@ def round_sparse_models(tree: FlatTree, rows: TargetRows) -> FlatTree:
 
     Weights get the fewest digits, and offsets the fewest decimals, that change the predictions of a leaf by at most
     ``MAX_CHANGE`` of its residuals, or the shares of a class by ``MAX_CHANGE_OF_SHARES``. The mean prediction of every
-    leaf stays.
+    leaf stays. A tree of classes without any score in its leaves becomes one of constant leaves.
     """
     groups, statistics = _rows_of_nodes(tree, route_rows(tree, rows.X)), tree.statistics
     assert tree.linear_weight is not None
     assert tree.linear_bias is not None
+    if not tree.target.is_regression and not tree.linear_weight[tree.structure.n_splits :].any():
+        return replace(tree, linear_weight=None, linear_bias=None)
     models, is_regression = SparseModels(tree.linear_weight.copy(), tree.linear_bias.copy()), tree.target.is_regression
     center, unit = np.zeros(models.bias.shape[1]), np.ones(models.bias.shape[1])
     if statistics.y_center is not None and statistics.y_unit is not None:

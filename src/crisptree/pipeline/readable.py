@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -37,6 +37,9 @@ SIZE_DIVISORS = (1, 2, 4)
 TEACHER_SHARE = 0.75
 """Share of the unrestricted tree's prediction in the target of a training row; the rest is y."""
 
+MERIT_OF_FEWER_LEAVES = 0.001
+"""Difference of merits up to which the tree of fewer leaves is selected."""
+
 SYNTHETIC_ROWS, MAX_ROWS, SYNTHETIC_WEIGHT = 1, 5_000, 0.5
 """Synthetic rows per training row, as long as there are at most so many rows in all, and their weight."""
 
@@ -65,7 +68,10 @@ def distil_readable(
             merits.setdefault(size, []).append(_score(tree, fold.held_out))
     trees = grow_readable(teacher, limits, task, make_spec)
     known = {size: np.mean(values) for size, values in merits.items() if len(values) == len(folds) and size in trees}
-    return trees[max(known, key=known.__getitem__) if known else max(trees)]
+    if not known:
+        return trees[max(trees)]
+    best = max(known.values())
+    return trees[min(size for size, merit in known.items() if merit >= best - MERIT_OF_FEWER_LEAVES)]
 
 
 class Limits(NamedTuple):
@@ -89,7 +95,7 @@ def grow_readable(
     """Grow readable trees of several sizes, and one of a single leaf, to the teacher's predictions and y."""
     assert isinstance(teacher, FlatTree)
     spec, own = make_spec(limits, task), Limits.of(limits, teacher.n_features)
-    rows = distil_rows(teacher, task.training)
+    rows = distil_rows(teacher, task.training, spec.growth.feature_groups)
     search = SplitSearch.of(rows, spec.limits, own.split_terms, own.leaf_terms, is_regression=task.target.is_regression)
     single = GrownSplits(TreeStructure.single_leaf(), teacher.weight[:0], teacher.bias[:0])
     trees = {}
@@ -100,14 +106,20 @@ def grow_readable(
     return trees
 
 
-def distil_rows(teacher: FlatTree, rows: RowSet) -> TargetRows:
-    """Mix y with the teacher's predictions, and add synthetic rows, which mix the columns of two training rows each."""
+def distil_rows(teacher: FlatTree, rows: RowSet, groups: Sequence[tuple[int, int]]) -> TargetRows:
+    """Mix y with the teacher's predictions, and add synthetic rows, which mix the columns of two training rows each.
+
+    ``groups`` are the features of one column of a table, such as those of a category, which stay together.
+    """
     X, y, weight = TargetRows.of(rows, teacher.target)
     y = (1 - TEACHER_SHARE) * y + TEACHER_SHARE * _predict(teacher, X)
     n_added = min(SYNTHETIC_ROWS * len(X), max(MAX_ROWS - len(X), 0))
     generator = np.random.default_rng(0)
     first, second = generator.integers(len(X), size=(2, n_added))
-    added = np.where(generator.random((n_added, X.shape[1])) < 0.5, X[first], X[second])
+    is_first = generator.random((n_added, X.shape[1])) < 0.5
+    for start, stop in groups:
+        is_first[:, start:stop] = is_first[:, [start]]
+    added = np.where(is_first, X[first], X[second])
     return TargetRows(
         np.concatenate([X, added]),
         np.concatenate([y, _predict(teacher, added)]),
@@ -149,7 +161,9 @@ def count_rounded(
     """
     rows, leaf_terms = task.training, Limits.of(limits, tree.n_features).leaf_terms if tree.is_linear else 0
     assert isinstance(rows.X, np.ndarray)
-    distilled = distil_rows(teacher, rows) if leaf_terms and teacher is not None else None
+    distilled = None
+    if leaf_terms and teacher is not None:
+        distilled = distil_rows(teacher, rows, spec.growth.feature_groups)
     least = _score(tree, rows) - MAX_LOSS_BY_ROUNDING
     counted = tree
     for max_rerouted in SHARES_REROUTED:
