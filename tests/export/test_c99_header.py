@@ -4,18 +4,20 @@ import json
 import re
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import crisptree
-from crisptree import CrispForestClassifier, export
+from crisptree import CrispForestClassifier, CrispTreeClassifier, export
 from crisptree.export import Portable
 from crisptree.export.c99 import header
 from crisptree.export.c99.header import make_header, render
 from crisptree.export.c99.quantization import quantize
 from tests.export import programs
 from tests.export.models import HOSTILE, numbers, of_numbers, of_table, skip_unless_it_runs, thresholds
+from tests.toys import plain_tree
 
 needs_cc = pytest.mark.skipif(not programs.shutil.which("cc"), reason="needs a C compiler")
 
@@ -186,3 +188,52 @@ def test_the_flash_figure_says_what_it_includes():
     content = make_header(Portable.of(model), "model", "int16", "auto")
     assert f"for {header.INCLUDED}; besides {content.conversion.n_bytes:,} bytes of tables" in note
     assert content.conversion.n_bytes == 3 * 4 * 40  # offset, factor and mean of every feature
+
+
+@needs_cc
+@pytest.mark.parametrize("split", ["oblique", "axis"])
+@pytest.mark.parametrize("seed", [0, 3])
+def test_raw_counts_of_sensors_need_no_floats(split, seed):
+    rng = np.random.default_rng(seed)
+    base, spread = rng.integers(200, 3500, 8), rng.integers(20, 400, 8)
+    X = np.clip(np.rint(base + spread * rng.normal(size=(3000, 8))), 0, 4095)
+    Z = (X - base) / spread
+    y = Z[:, :3].sum(axis=1) + Z[:, 3] * Z[:, 4] > 0
+    model = CrispTreeClassifier(max_depth=6, leaf_model="constant", split=split, random_state=0)
+    model.fit(X[:2000], y[:2000])
+    text = export.c(model, integer="int16")
+    assert "void model_quantize(const int32_t *features, int16_t *row);" in text
+    assert not re.search(r"\b(float|double)\b", re.sub(r"/\*.*?\*/", "", text, flags=re.S))
+    assert export.check(model, X[2000:], "c", integer="int16").equal_leaves >= 998
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "export" / "c.md"
+
+
+@needs_cc
+def test_programs_of_the_guide_compile_and_run(tmp_path):
+    """Its C examples in their order: rows from a file, numbers, a table, counts of sensors."""
+    X = np.random.default_rng(0).integers(0, 17, (200, 4))
+    labels = np.where(X[:, 0] > 8, "setosa", "other")
+    numeric = plain_tree(max_depth=2, random_state=0).fit(X.astype(float), labels)
+    of_bytes = export.c(numeric, name="digits", integer="int8", inputs="plain")
+    of_counts = export.c(numeric, integer="int16", inputs="scaled")
+    texts = [
+        ("digits", of_bytes),
+        *(("model", text) for text in (export.c(numeric), export.c(of_table()[0]), of_counts)),
+    ]
+    programs_of_page = re.findall(r"^```c\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert len(programs_of_page) == len(texts)
+    for number, (program, header_text) in enumerate(zip(programs_of_page, texts, strict=True)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / f"{header_text[0]}.h").write_text(header_text[1])
+        (folder / "main.c").write_text(program + ("" if "main" in program else "\nint main(void) { return 0; }\n"))
+        command = ["cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", str(folder / "main.c")]
+        built = subprocess.run([*command, "-o", str(folder / "main")], capture_output=True, text=True, check=False)
+        assert (built.returncode, built.stderr) == (0, "")
+        rows = X[:5].astype(np.uint8).tobytes()
+        done = subprocess.run([str(folder / "main")], input=rows, capture_output=True, check=False)
+        assert done.returncode == 0
+        if number == 0:
+            assert done.stdout.decode().split() == numeric.predict(X[:5].astype(float)).tolist()
