@@ -17,6 +17,7 @@ from crisptree.export.c99.header import make_header, render
 from crisptree.export.c99.quantization import quantize
 from tests.export import programs
 from tests.export.models import HOSTILE, numbers, of_numbers, of_table, skip_unless_it_runs, thresholds
+from tests.golden.test_model_files import loaded
 from tests.toys import plain_tree
 
 needs_cc = pytest.mark.skipif(not programs.shutil.which("cc"), reason="needs a C compiler")
@@ -71,6 +72,12 @@ def test_the_identifier_survives_saving_and_changes_with_the_model(make, tmp_pat
     others = [replace(portable, trees=(replace(tree, bias=bias),)), replace(portable, inputs=columns)]
     others += [replace(portable, classes=("other", *portable.classes[1:]))] if portable.classes else []
     assert len({portable.model_id, *(other.model_id for other in others)}) == len(others) + 1
+
+
+def test_models_beyond_linear_splits_have_no_identifier():
+    model = loaded("conv")
+    assert Portable.of(model).model_id is None
+    assert "provenance" not in json.loads(export.json(model))["sections"]
 
 
 @needs_cc
@@ -172,7 +179,7 @@ def test_no_row_of_the_type_overflows_a_sum(precision, n_features, is_sparse, tm
     assert np.abs(sums).max() <= trees.max_sum <= 2**31 - 1
     expected = portable.stacked.route(lambda split, at: sums[at, split] > 0, len(rows))[0]
     text = render(portable, "m", precision)
-    assert f"no sum exceeds {trees.max_sum:,} of" in text
+    assert f"No sum exceeds {trees.max_sum:,} of" in text
     assert ("m_clip" in text) == trees.clips
     assert ("m_gap" in text) == is_sparse
     values = ",\n".join("{" + ",".join(map(str, row)) + "}" for row in rows.tolist())

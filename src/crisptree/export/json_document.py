@@ -42,7 +42,7 @@ def json(model: Any) -> str:
         if stored is not None:
             estimator = estimator.with_input_schema(encoded_by=stored)
     sections = estimator._sections()
-    if not portable.uses & {"module", "segmenter"}:  # whose identifier would not cover all of the model
+    if portable.model_id is not None:
         about = {"model_id": portable.model_id, "crisptree": crisptree.__version__}
         sections = {**sections, "provenance": Section(about, {}, required=False)}
     return text_of(document_of(sections))

@@ -171,7 +171,7 @@ class OnnxGraph:
         """Add a reshape; −1 is inferred, 0 stays."""
         return self.add("Reshape", value, self.constant(shape, "int64", "shape"))
 
-    def serialize(self, name: str, description: str, model_id: str) -> bytes:
+    def serialize(self, name: str, description: str, model_id: str | None) -> bytes:
         """Check the graph and convert it to a file."""
         import onnx
 

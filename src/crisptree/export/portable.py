@@ -330,8 +330,13 @@ class Portable:
         return any(column.fill is not None for column in self.inputs)
 
     @cached_property
-    def model_id(self) -> str:
-        """Identifier of the model: 16 digits of the SHA-256 of all that its predictions depend on."""
+    def model_id(self) -> str | None:
+        """Identifier of the model: 16 digits of the SHA-256 of all that its predictions depend on.
+
+        None for split modules and segmenters, whose networks and earlier stages are not part of this object.
+        """
+        if self.split == "module" or self.takes_images:
+            return None
         trees = self.stacked
         inputs = [(c.name, c.kind, c.feature, c.categories, c.fill, c.missing) for c in self.inputs]
         digest = hashlib.sha256(json.dumps([self.classes, inputs, self.missing_texts]).encode())

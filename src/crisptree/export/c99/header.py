@@ -212,11 +212,12 @@ def _integer_header(model: Portable, quantized: QuantizedTrees, name: str) -> He
 def _integer_notes(model: Portable, quantized: QuantizedTrees) -> tuple[str, ...]:
     inputs = quantized.inputs
     how = "the features as they are" if inputs.is_plain else "what quantize makes of the features"
+    others = "clipped to that range" if quantized.clips else "used as they are"
+    beyond = "" if inputs.type == "uint8_t" else f"Other values of {inputs.type} are {others}. "
     return (
         f"Weights are {quantized.precision}, every split at a scale of its own; no floating point is needed.",
         f"A row is {model.n_features} values of {inputs.type} from {inputs.low} to {inputs.high}: {how}.",
-        f"Other values of {inputs.type} are {'clipped to that range' if quantized.clips else 'used as they are'}; "
-        f"no sum exceeds {quantized.max_sum:,} of 2,147,483,647, whatever the row.",
+        f"{beyond}No sum exceeds {quantized.max_sum:,} of 2,147,483,647, whatever the row.",
     )
 
 

@@ -128,13 +128,11 @@ class QuantizedTrees:
         rows = self.inputs(X)
         return self.trees.route(lambda split, at: rows[at] @ self.weight[split] + self.bias[split] > 0, len(X))
 
-    def table_sums(self, leaves: Integers) -> Integers:
-        """Sum of the tables of all trees.  (n_trees, n) → (n, n_outputs)"""
-        return self.tables[leaves].sum(axis=0)
-
     def classes(self, leaves: Integers) -> Integers:
         """Predicted class of every row.  (n_trees, n) → (n,)"""
-        return self.trees.leaf_classes[leaves[0]] if len(leaves) == 1 else self.table_sums(leaves).argmax(axis=1)
+        return (
+            self.trees.leaf_classes[leaves[0]] if len(leaves) == 1 else self.tables[leaves].sum(axis=0).argmax(axis=1)
+        )
 
 
 def quantize(model: Portable, precision: str, inputs: str = "auto") -> QuantizedTrees:
