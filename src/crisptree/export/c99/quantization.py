@@ -130,9 +130,9 @@ class QuantizedTrees:
 
     def classes(self, leaves: Integers) -> Integers:
         """Predicted class of every row.  (n_trees, n) → (n,)"""
-        return (
-            self.trees.leaf_classes[leaves[0]] if len(leaves) == 1 else self.tables[leaves].sum(axis=0).argmax(axis=1)
-        )
+        if len(leaves) == 1:
+            return self.trees.leaf_classes[leaves[0]]
+        return self.tables[leaves].sum(axis=0).argmax(axis=1)
 
 
 def quantize(model: Portable, precision: str, inputs: str = "auto") -> QuantizedTrees:
