@@ -1,8 +1,10 @@
 import json
+import re
 import shutil
 import subprocess
 
 import joblib
+import numpy as np
 import pytest
 
 from tests.cli.running import QUICK, done, run
@@ -64,6 +66,34 @@ def test_c_and_onnx_take_their_options_and_names_from_the_command_line(shop, tmp
     assert "shop_quantize" in (tmp_path / "m.h").read_text()
     done("export", shop.model, "--to", "onnx", "-o", tmp_path / "m.onnx", "--form", "paths", "--check", shop.csv)
     assert (tmp_path / "m.onnx").stat().st_size > 1000
+
+
+def test_rows_that_integers_change_are_warned_of_and_can_be_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    y = X[:, 0] + X[:, 1] > 0
+    lines = [f"{row[0]!r},{row[1]!r},{label}" for row, label in zip(X.tolist(), y, strict=True)]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,y", *lines]))
+    done("fit", tmp_path / "rows.csv", "--target", "y", "-o", tmp_path / "m.crisp", *QUICK)
+    command = ("export", tmp_path / "m.crisp", "-o", tmp_path / "m.h", "--check", tmp_path / "rows.csv")
+    exact = done(*command)
+    assert "warning" not in exact.text
+    changed = done(*command, "--integer", "int8", "--force")
+    (count,) = re.findall(r"warning: (\d+) of 2,000 rows get another class than in the model", changed.text)
+    assert int(count) > 0
+    assert "--max-changed 0 refuses such a file" in changed.text
+    (tmp_path / "m.h").unlink()
+    refused = run(*command, "--integer", "int8", "--max-changed", "0")
+    assert refused.exit_code == 1
+    assert "at most 0.000% of the rows may change" in refused.text
+    assert not (tmp_path / "m.h").exists()
+
+
+def test_a_source_file_says_how_it_is_compiled(shop, tmp_path):
+    done("export", shop.model, "-o", tmp_path / "m.c")
+    text = (tmp_path / "m.c").read_text()
+    assert text.startswith("/* Compile this file as it is.")
+    assert "#define M_IMPLEMENTATION" in text.splitlines()[1]
 
 
 def test_limits_that_are_exceeded_leave_no_file(shop, tmp_path):

@@ -225,7 +225,7 @@ def test_no_input_overflows_a_sum(digits, precision, tmp_path):
         trees = quantize(Portable.of(model), precision, inputs)
         extreme = np.where(trees.weight > 0, trees.inputs.high, trees.inputs.low)  # the largest sum of every split
         sums = np.abs((extreme * trees.weight).sum(axis=1)) + np.abs(trees.bias)
-        assert sums.max() <= trees.max_sum() <= 2**31 - 1
+        assert sums.max() <= trees.max_sum <= 2**31 - 1
 
 
 def test_a_bias_beyond_all_inputs_decides_the_split():

@@ -1,6 +1,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ from crisptree import export
 from crisptree.export import ExportError
 from crisptree.export.formats import FEATURES, FORMATS, ExportFormat, Predictions, support_table
 from crisptree.inference.node_arrays import find_split_threshold
-from tests.export.models import numbers, thresholds
+from tests.export.models import numbers, of_numbers, skip_unless_it_runs, thresholds
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "export" / "index.md"
 
@@ -59,3 +60,13 @@ def test_a_new_format_is_a_module_and_an_entry(monkeypatch):
     assert agreement.equal_leaves == agreement.rows == len(X)
     with pytest.raises(ExportError, match="a stump does not support oblique splits: Train thresholds"):
         export.write(numbers(n=60, max_depth=1)[0], "stump")
+
+
+def test_changed_counts_classes_or_leaves_of_a_regression():
+    skip_unless_it_runs("c")
+    model, X = of_numbers(n_features=5, leaf_model="constant")
+    agreement = export.check(model, X, "c", integer="int8")
+    assert agreement.n_changed == agreement.rows - agreement.equal_leaves > 0
+    assert agreement.changed == agreement.n_changed / len(X)
+    labels = replace(agreement, what="probabilities", equal_classes=agreement.rows - 1)
+    assert labels.n_changed == 1

@@ -13,12 +13,13 @@ from crisptree.cli.options import OUTPUT, CsvFormat, option, output_option, with
 from crisptree.cli.output import Output
 from crisptree.cli.tables import load_model, load_table_model, make_encoder, open_for_model, stdin_as_file
 from crisptree.exceptions import TableError
-from crisptree.export import ExportError
+from crisptree.export import ExportError, Portable
 from crisptree.export.escaping import make_identifier
 from crisptree.export.formats import FORMATS, Agreement, EncodedRows, check_written
 from crisptree.files import atomic_write
 
 LIMITS = "Limits"
+SOURCE_COMMENT = "/* Compile this file as it is. Other files include the header, which -o m.h writes. */\n"
 
 
 @with_options()
@@ -42,7 +43,7 @@ def export(
     max_stack: Annotated[int | None, option(help="c: refuse more bytes of stack.", panel=LIMITS)] = None,
     max_changed: Annotated[
         float | None,
-        option(min=0, max=1, help="With --check: refuse if more than this share of rows change class.", panel=LIMITS),
+        option(min=0, max=1, help="With --check: refuse if more than this share of rows change.", panel=LIMITS),
     ] = None,
     drop: options.Drop = [],  # noqa: B006 (typer makes a new list for every call)
     csv: CsvFormat,
@@ -53,7 +54,8 @@ def export(
 
     With --check, the export is run on rows and compared with the model; a file that disagrees is not kept.
 
-    C is written as a header, or for -o m.c as a source file that compiles by itself.
+    C is written as a header, or for -o m.c as a source file that compiles by itself. Integer weights change the
+    leaf of some rows: a warning counts them, and --max-changed refuses them.
 
     Example:
       crisptree export iris.crisp -o iris.joblib --check test.csv
@@ -75,14 +77,16 @@ def export(
     out = Output(as_json)
     estimator = load_table_model(model) if check is not None else load_model(model)
     written = target.write(estimator, **settings)
-    document: dict[str, Any] = {"model": str(model), "to": to, "output": str(path), "agreement": None}
+    model_id = Portable.of(estimator).model_id
+    document: dict[str, Any] = {"model": str(model), "model_id": model_id, "to": to, "output": str(path)}
+    document["agreement"] = None
     if check is not None:
         agreement = check_written(estimator, _read_rows(estimator, check, csv, drop, out), to, written)
         document["agreement"] = {**vars(agreement), "notes": list(agreement.notes)}
         out.show(str(agreement))
-        _check_agreement(agreement, path, max_changed)
+        _check_agreement(agreement, path, max_changed, out)
     if isinstance(written, str) and path.suffix.lower() == ".c":
-        written = f"#define {settings['name'].upper()}_IMPLEMENTATION\n{written}"
+        written = f"{SOURCE_COMMENT}#define {settings['name'].upper()}_IMPLEMENTATION\n{written}"
     data = written.encode() if isinstance(written, str) else written
     with atomic_write(path) as temporary:
         temporary.write_bytes(data)
@@ -99,7 +103,8 @@ def find_format_of(output: Path) -> str:
     raise typer.BadParameter(f"-o must end in one of {endings}, or --to must name the format; got {str(output)!r}.")
 
 
-def _check_agreement(agreement: Agreement, path: Path, max_changed: float | None) -> None:
+def _check_agreement(agreement: Agreement, path: Path, max_changed: float | None, out: Output) -> None:
+    """Refuse an export that differs from its model; warn of the rows that integer weights change."""
     if not agreement.holds:
         raise ExportError(
             f"{path} was not written: {agreement.unexplained:,} of {agreement.rows:,} rows reach another leaf than "
@@ -108,8 +113,14 @@ def _check_agreement(agreement: Agreement, path: Path, max_changed: float | None
         )
     if max_changed is not None and agreement.changed > max_changed:
         raise ExportError(
-            f"{path} was not written: at most {max_changed:.3%} of the rows may change class; "
+            f"{path} was not written: at most {max_changed:.3%} of the rows may change; "
             f"{agreement.changed:.3%} of {agreement.rows:,} do. Use more bits, or raise --max-changed."
+        )
+    if not agreement.exact and agreement.equal_leaves < agreement.rows:
+        what = "reach another leaf" if agreement.what == "values" else "get another class"
+        out.note(
+            f"warning: {agreement.n_changed:,} of {agreement.rows:,} rows {what} than in the model "
+            f"({agreement.changed:.3%}), because weights are integers; --max-changed 0 refuses such a file."
         )
 
 

@@ -57,6 +57,13 @@ class EncodedRows:
     def __len__(self) -> int:
         return len(self.X)
 
+    def unfilled(self, portable: Portable) -> Singles:
+        """Rows of a model whose columns are its features, with NaN where a value is missing."""
+        X = np.array(self.X, order="C")
+        for index, column in enumerate(portable.inputs):
+            X[[value is None for value in self.columns[column.name]], index] = np.nan
+        return X
+
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
@@ -141,9 +148,14 @@ class Agreement:
         return not self.exact or (explained and self.largest_difference <= TOLERANCE)
 
     @property
+    def n_changed(self) -> int:
+        """Number of rows that get another class, or of a regression another leaf."""
+        return self.rows - (self.equal_leaves if self.what == "values" else self.equal_classes)
+
+    @property
     def changed(self) -> float:
-        """Share of rows that get another class."""
-        return 1 - self.equal_classes / max(self.rows, 1)
+        """Share of rows that get another class, or of a regression another leaf."""
+        return self.n_changed / max(self.rows, 1)
 
     def __str__(self) -> str:
         same_class = f", {self.equal_classes:,} get the same class" if self.what == "probabilities" else ""
@@ -323,16 +335,23 @@ def check_written(model: Any, rows: EncodedRows, to: str, written: str | bytes) 
 def encode_rows(model: Any, X: Any) -> EncodedRows:
     """Encode rows, given in any form that the model accepts."""
     view = view_model(model, "a comparison", forests=True)
-    encoded = view.prepare_rows(X)
     encoder: Any = view.transformers[-1] if view.transformers else None
     while hasattr(encoder, "steps"):
         encoder = encoder.steps[-1][1]
     if encoder is not None:
-        return EncodedRows(encoded, encoder.extract_columns(X))
+        return EncodedRows(view.prepare_rows(X), encoder.extract_columns(X))
     names = Portable.of(model).feature_names
-    values = encoded if X is None or np.ndim(X) != 2 or hasattr(X, "toarray") else np.asarray(X)
-    exact = np.asarray(values, dtype=np.float64)
-    return EncodedRows(encoded, {name: exact[:, index].tolist() for index, name in enumerate(names)})
+    if isinstance(X, Mapping):
+        X = np.stack([np.asarray(X[name], dtype=np.float64) for name in names], axis=1)
+    if X is None or np.ndim(X) != 2 or hasattr(X, "toarray"):
+        exact = encoded = view.prepare_rows(X)
+    else:  # as ``predict`` does, which fills missing values
+        with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn sums all values: inf − inf
+            encoded = view.estimator.check_rows(X)
+        exact = np.asarray(view.estimator.in_training_order(X), dtype=np.float64)
+    columns = exact.astype(np.float64).astype(object)
+    columns[np.isnan(exact)] = None
+    return EncodedRows(encoded, {name: columns[:, index].tolist() for index, name in enumerate(names)})
 
 
 def predict_with_model(model: Any, X: Singles) -> Predictions:

@@ -64,9 +64,11 @@ def read_runtime() -> str:
 def render(portable: Portable) -> str:
     """Write the module: the code, the model as data, and the exported functions."""
     return (
-        f"// {portable.description}, by crisptree.\n"
-        f"{read_runtime()}\n"
+        f"// {portable.description}.\n"
+        + "".join(f"// {line}\n" for line in portable.provenance)
+        + f"{read_runtime()}\n"
         f"const MODEL = {_model(portable)};\n\n"
+        f'export const modelId = "{portable.model_id}";\n'
         "export const classes = MODEL.classes;\n"
         "export const columns = MODEL.columns;\n"
         "export const { predict, predictProba, leaf, leaves } = crispModel(MODEL);\n"

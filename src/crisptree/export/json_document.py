@@ -10,7 +10,7 @@ import crisptree
 from crisptree.export.formats import EncodedRows, Predictions, predict_with_model
 from crisptree.export.portable import Portable
 from crisptree.inspection.model_view import unwrap_model, view_model
-from crisptree.persistence.model_file import document_of, text_of
+from crisptree.persistence.model_file import Section, document_of, text_of
 
 
 def json(model: Any) -> str:
@@ -34,14 +34,18 @@ def json(model: Any) -> str:
     >>> document["sections"]["tree"]["arrays"]["left"]
     {'type': 'int32', 'shape': [1], 'values': [-1]}
     """
-    Portable.of(model, "export.json")  # rejects Pipelines with steps that a file cannot store
+    portable = Portable.of(model, "export.json")  # rejects Pipelines with steps that a file cannot store
     estimator = model
     if hasattr(model, "named_steps") or hasattr(model, "best_estimator_"):
         estimator = unwrap_model(model)[1]
         stored = view_model(model, "export.json", forests=True).preprocessing
         if stored is not None:
             estimator = estimator.with_input_schema(encoded_by=stored)
-    return text_of(document_of(estimator._sections()))
+    sections = estimator._sections()
+    if portable.model_id is not None:
+        about = {"model_id": portable.model_id, "crisptree": crisptree.__version__}
+        sections = {**sections, "provenance": Section(about, {}, required=False)}
+    return text_of(document_of(sections))
 
 
 render = json

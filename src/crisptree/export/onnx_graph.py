@@ -78,7 +78,8 @@ def render(model: Portable, name: str = "model", form: str = "ensemble") -> byte
         leaves = _route_by_ensemble(graph, model, trees, _linear_scores(graph, trees, rows))
     _add_outputs(graph, model, trees, rows, leaves)
     what = "decision tree" if trees.n_trees == 1 else f"forest of {trees.n_trees} trees"
-    return graph.serialize(make_identifier(name), f"{what} of crisptree, {trees.n_leaves} leaves, form {form}")
+    lines = (f"{what}, {trees.n_leaves} leaves, form {form}.", *model.provenance)
+    return graph.serialize(make_identifier(name), " ".join(lines), model.model_id)
 
 
 def run(portable: Portable, written: bytes, rows: EncodedRows) -> Predictions:
@@ -109,7 +110,7 @@ def run(portable: Portable, written: bytes, rows: EncodedRows) -> Predictions:
 def _encode_inputs(portable: Portable, rows: EncodedRows) -> dict[str, Any]:
     """Convert rows to the inputs of the graph."""
     if not portable.encodes:
-        return {ROWS: np.ascontiguousarray(rows.X)}
+        return {ROWS: rows.unfilled(portable)}
     inputs: dict[str, Any] = {}
     for name, column in zip(_input_names(portable), portable.inputs, strict=True):
         values = rows.columns[column.name]
@@ -170,7 +171,7 @@ class OnnxGraph:
         """Add a reshape; −1 is inferred, 0 stays."""
         return self.add("Reshape", value, self.constant(shape, "int64", "shape"))
 
-    def serialize(self, name: str, description: str) -> bytes:
+    def serialize(self, name: str, description: str, model_id: str | None) -> bytes:
         """Check the graph and convert it to a file."""
         import onnx
 
@@ -180,6 +181,7 @@ class OnnxGraph:
         opsets = [self.helper.make_opsetid(domain, versions[domain]) for domain in sorted(self.domains)]
         model = self.helper.make_model(graph, opset_imports=opsets, producer_name="crisptree", doc_string=description)
         model.ir_version = IR_VERSION
+        self.helper.set_model_props(model, {"model_id": model_id})
         onnx.checker.check_model(model, full_check=True)
         return bytes(model.SerializeToString(deterministic=True))
 
@@ -204,7 +206,11 @@ def _add_inputs(graph: OnnxGraph, model: Portable) -> str:
     which is NaN where it is missing. A text that training did not know makes all features of its column 0.
     """
     if not model.encodes:
-        return graph.input(ROWS, "float", model.n_features)
+        rows = graph.input(ROWS, "float", model.n_features)
+        if not model.fills:
+            return rows
+        fill = [np.nan if column.fill is None else column.fill for column in model.inputs]
+        return graph.add("Where", graph.add("IsNaN", rows), graph.constant(fill, "float", "fill"), rows)
     parts = []
     for name, column in zip(_input_names(model), model.inputs, strict=True):
         parts += (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import crisptree
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.node_arrays import MAX_FLOAT32, node_tables
 from crisptree.inspection import ModelView, view_model
@@ -320,6 +323,36 @@ class Portable:
     def encodes(self) -> bool:
         """True if the columns of a table differ from the features."""
         return any(column.kind != "number" or column.missing for column in self.inputs)
+
+    @property
+    def fills(self) -> bool:
+        """True if ``predict`` replaces missing numbers, which every export then does too."""
+        return any(column.fill is not None for column in self.inputs)
+
+    @cached_property
+    def model_id(self) -> str | None:
+        """Identifier of the model: 16 digits of the SHA-256 of all that its predictions depend on.
+
+        None for split modules and segmenters, whose networks and earlier stages are not part of this object.
+        """
+        if self.split == "module" or self.takes_images:
+            return None
+        trees = self.stacked
+        inputs = [(c.name, c.kind, c.feature, c.categories, c.fill, c.missing) for c in self.inputs]
+        digest = hashlib.sha256(json.dumps([self.classes, inputs, self.missing_texts]).encode())
+        arrays = (trees.root, trees.first_leaf, trees.left, trees.right, trees.weight, trees.bias, trees.tables)
+        for array in (*arrays, *(trees.linear or ())):
+            digest.update(str(array.shape).encode())
+            digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+        return digest.hexdigest()[:16]
+
+    @property
+    def provenance(self) -> tuple[str, str]:
+        """Comment of every exported text: where it comes from, and that it is free of conditions."""
+        return (
+            f"Model {self.model_id}, written by crisptree {crisptree.__version__}.",
+            "The licence of crisptree does not apply to this text: use it without conditions.",
+        )
 
 
 def _check_earlier(view: ModelView, purpose: str) -> None:

@@ -58,7 +58,9 @@ def sql(model: Any, *, table: str = "rows") -> str:
     >>> X, y = {"size": [0.0, 1.0, 8.0, 9.0, 10.0]}, ["low", "low", "high", "high", "high"]
     >>> model = CrispTreeClassifier(max_depth=1, split="axis", shrinkage=0.0, random_state=0).fit(X, y)
     >>> print(export.sql(model, table="boxes"), end="")  # doctest: +ELLIPSIS
-    -- A crisp decision tree, 1 feature, 2 classes, by crisptree.
+    -- A crisp decision tree, 1 feature, 2 classes.
+    -- Model ..., written by crisptree ...
+    -- The licence of crisptree does not apply to this text: use it without conditions.
     WITH crisptree_answers (crisptree_leaf, "prediction", "probability of high", "probability of low") AS (
       VALUES (0, 'high', 1, 0),
              (1, 'low', 0, 1)
@@ -88,7 +90,8 @@ def render(portable: Portable, table: str = "rows") -> str:
         parts += _steps(portable, tree, source, index)
         source = f"crisptree_rows{_suffix(portable, index)}"
     body = ",\n".join(parts) + _selection(portable, source, _output_names(portable))
-    return f"-- {portable.description}, by crisptree.\nWITH {body}"
+    comment = "".join(f"-- {line}\n" for line in (f"{portable.description}.", *portable.provenance))
+    return f"{comment}WITH {body}"
 
 
 def _selection(portable: Portable, source: str, outputs: list[str]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,9 @@ MAX_OFFSET = 2**30
 
 POINTER_BYTES = 4
 
+INCLUDED = "leaf, predict and predict_proba"
+"""Functions whose code and tables the bounds below include."""
+
 CODE_BYTES = {("float", False): 3072, ("float", True): 8192, ("integer", False): 512, ("integer", True): 1024}
 """Machine code of a single tree and of a forest on a Cortex-M0, with the compiler's own functions for floats and
 division: upper bounds with -Os and -O2, measured, with room to spare."""
@@ -35,6 +40,29 @@ FLOAT_NOTES = (
     "Weights are in the units of the features as they are; no scaling is needed before.",
     "All values of a row must be finite. Leaves are those of crisptree, bit by bit, on machines with IEEE floats.",
 )
+
+WITH_FLOAT_NOTE = "Where floats are available, {upper}_WITH_FLOAT, defined before every include, adds {functions}."
+
+FLOAT_CALLS = ("row", "class = NAME_predict(row);")
+INTEGER_CALLS = ("features", "NAME_quantize(features, row); class = NAME_predict(row);")
+"""The features of a row, and what to call with them; for the comment of ``encode``."""
+
+COLUMN_KINDS = """A column is a number; 1 or 0 for true and false; or the number of a category.
+ * NaN, or -2 for a category, is a missing value."""
+
+MAX_CLASS_NAME = 40
+"""Characters of a class in the name of its constant; compilers of C99 distinguish 63 of a name in all."""
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """Functions that make the rows of a header: from columns of a table, from features, or both."""
+
+    declarations: str = ""
+    code: str = ""
+    n_bytes: int = 0  # of tables and names
+    includes: str = ""  # at the beginning of the implementation
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +78,14 @@ class Header:
     options: str  # of the export, as the header states them
     costs: npt.NDArray[np.int64]  # multiply-adds of every split
     kind: str  # type of the sums: "float" or "integer"
+    conversion: Conversion
 
 
 @dataclass(frozen=True)
 class DeviceCost:
     """Cost of a header on a small machine (a Cortex-M0)."""
 
-    flash: int  # bytes of tables, names of classes and code, at most
+    flash: int  # bytes of tables, names of classes and code, at most; without ``Header.conversion``
     stack: int  # bytes of stack of one prediction, at most
     worst: int  # multiply-adds of the most expensive row
 
@@ -67,9 +96,9 @@ class DeviceCost:
         case = (header.kind, header.trees.n_trees > 1 or is_linear)
         sums = {"float": 8, "integer": 4}[header.kind] * model.n_outputs * (1 + is_linear) if case[1] else 0
         tables = sum(array.n_bytes for array in (*header.arrays, *_class_arrays(model, header.name)))
-        names = sum(len(str(label).encode("utf-8", "surrogatepass")) + 1 + POINTER_BYTES for label in model.classes)
         worst = header.trees.max_cost(header.costs) + header.trees.linear_cost
-        return cls(tables + names + CODE_BYTES[case], STACK_BYTES[case] + sums, worst)
+        flash = tables + _string_bytes(model.classes) + CODE_BYTES[case]
+        return cls(flash, STACK_BYTES[case] + sums, worst)
 
 
 def render(
@@ -106,7 +135,7 @@ def _float_header(model: Portable, name: str) -> Header:
     trees = model.stacked
     terms = SparseTerms.of(trees.weight)
     is_sparse = trees.weight.size * 4 > len(terms.gap) * 5
-    words = {"name": name, "row_type": "float", "table_type": "double", "sum_type": "double"}
+    words: dict[str, Any] = {"name": name, "row_type": "float", "table_type": "double", "sum_type": "double"}
     arrays = _routing_arrays(trees, name, terms if is_sparse else None)
     arrays.append(make_array(f"{name}_weight", terms.value if is_sparse else trees.weight))
     arrays.append(make_array(f"{name}_bias", trees.bias))
@@ -114,30 +143,38 @@ def _float_header(model: Portable, name: str) -> Header:
         arrays.append(make_array(f"{name}_table", trees.tables))
     else:
         arrays += [make_array(f"{name}_{part}", trees.linear[k]) for k, part in enumerate(("slope", "offset"))]
-    full = model.n_features // LANES * LANES
-    lanes = fill("FULL_LANES", name=name, whole=full) if full else ""
     n_lanes = 2 ** (min(model.n_features, LANES) - 1).bit_length()
-    score = "SPARSE_FLOATS" if is_sparse else "DENSE_FLOATS"
-    code = fill("EXACT_FLOATS", "FOLD", name=name, half=n_lanes // 2)
-    code += fill(score, whole=lanes, rest=model.n_features - full, lanes=n_lanes, **words)
-    declarations, functions = _encoder(model, name)
+    lanes = {"lanes": n_lanes, "half": n_lanes // 2}
+    score = fill("SPARSE_FLOATS", **words, **lanes) if is_sparse else _dense_score(model.n_features, words | lanes)
+    conversion = _encoder(model, name, FLOAT_CALLS)
     return Header(
         name,
         trees,
         FLOAT_NOTES,
-        (_declarations(model, words), *declarations),
+        (_declarations(model, words), conversion.declarations),
         tuple(arrays),
-        (code, _prediction_code(model, fill("FLOAT_STEP", name=name), words), *functions),
+        (fill("FOLD", **words, **lanes), score, _prediction_code(model, fill("FLOAT_STEP", name=name), words)),
         "single precision",
         terms.costs() if is_sparse else np.full(trees.n_splits, model.n_features, dtype=np.int64),
         "float",
+        replace(conversion, includes=fill("EXACT_FLOATS", name=name)),
     )
+
+
+def _dense_score(n_features: int, words: dict[str, Any]) -> str:
+    """Sum of all features: whole rounds of the lanes, and then the rest."""
+    whole, rest = n_features // LANES * LANES, n_features % LANES
+    words = words | {"whole": whole, "rest": rest, "at": f"{whole} + i" if whole else "i"}
+    terms = fill(*["FULL_LANES"] * (whole > 0), *["LAST_LANES"] * (rest > 0), **words)
+    return fill("DENSE_FLOATS", terms=terms, counters="first, i" if whole else "i", **words)
 
 
 def _integer_header(model: Portable, quantized: QuantizedTrees, name: str) -> Header:
     """Sums of 32-bit integers that cannot overflow."""
     trees, inputs, precision = quantized.trees, quantized.inputs, quantized.precision
     words = {"name": name, "row_type": inputs.type, "weight_type": f"{precision}_t"}
+    words |= {"low": str(inputs.low), "high": str(inputs.high)}
+    words |= {"read": f"{name}_clip(" if quantized.clips else "(int32_t)", "end": ")" if quantized.clips else ""}
     words |= (
         {"table_type": f"u{precision}_t", "sum_type": "uint32_t"}
         if model.classes
@@ -146,12 +183,13 @@ def _integer_header(model: Portable, quantized: QuantizedTrees, name: str) -> He
     is_sparse, terms = quantized.is_sparse, quantized.terms
     weights = terms.value if is_sparse else quantized.weight
     one = f"/* The integer that means probability 1. */\n#define {name.upper()}_ONE {PRECISIONS[precision].table}\n"
-    declarations, further, functions = _input_code(model, inputs, name)
+    conversion = _convert_inputs(model, inputs, name)
+    score = "SPARSE_INTEGERS" if is_sparse else "DENSE_INTEGERS"
     return Header(
         name,
         trees,
-        _integer_notes(model, quantized),
-        (_declarations(model, words), *([one] if model.classes else []), *declarations),
+        (*_integer_notes(model, quantized), *conversion.notes),
+        (_declarations(model, words), *([one] if model.classes else []), conversion.declarations),
         (
             *_routing_arrays(trees, name, terms if is_sparse else None),
             make_array(f"{name}_weight", weights, words["weight_type"]),
@@ -159,46 +197,59 @@ def _integer_header(model: Portable, quantized: QuantizedTrees, name: str) -> He
             make_array(f"{name}_table", quantized.tables, words["table_type"])
             if model.classes
             else make_array(f"{name}_table", trees.tables),
-            *further,
         ),
         (
-            fill("SPARSE_INTEGERS" if is_sparse else "DENSE_INTEGERS", **words),
+            fill(*["CLIP"] * quantized.clips, score, **words),
             _prediction_code(model, fill("INTEGER_STEP", name=name), words),
-            *functions,
         ),
         f"integer={precision}, inputs={'plain' if inputs.is_plain else 'scaled'}",
         quantized.costs,
         "integer",
+        conversion,
     )
 
 
 def _integer_notes(model: Portable, quantized: QuantizedTrees) -> tuple[str, ...]:
     inputs = quantized.inputs
     how = "the features as they are" if inputs.is_plain else "what quantize makes of the features"
+    others = "clipped to that range" if quantized.clips else "used as they are"
+    beyond = "" if inputs.type == "uint8_t" else f"Other values of {inputs.type} are {others}. "
     return (
         f"Weights are {quantized.precision}, every split at a scale of its own; no floating point is needed.",
         f"A row is {model.n_features} values of {inputs.type} from {inputs.low} to {inputs.high}: {how}.",
-        f"No sum exceeds {quantized.max_sum():,} of 2,147,483,647, whatever the row.",
+        f"{beyond}No sum exceeds {quantized.max_sum:,} of 2,147,483,647, whatever the row.",
     )
 
 
-def _input_code(model: Portable, inputs: InputQuantization, name: str) -> tuple[list[str], list[CArray], list[str]]:
-    """Declarations, arrays and code that quantize features, and encode the columns of a table."""
+def _convert_inputs(model: Portable, inputs: InputQuantization, name: str) -> Conversion:
+    """Functions that quantize features, and encode the columns of a table, as far as inputs need them."""
     words = {"name": name, "row_type": inputs.type, "low": str(inputs.low), "high": str(inputs.high)}
     if takes_integers(model, inputs):
-        offset, factor = (part.astype(np.int64) for part in (inputs.offset, inputs.factor))
-        arrays = [make_array(f"{name}_offset", offset), make_array(f"{name}_factor", factor)]
+        parts = (make_array(f"{name}_{part}", getattr(inputs, part).astype(np.int64)) for part in ("offset", "factor"))
+        arrays = [*parts]
+        code = "\n" + "".join(map(str, arrays)) + fill("QUANTIZE_INTEGERS", **words)
         declaration = fill("QUANTIZE_INTEGERS_DECLARATION", **words)
-        return [declaration], arrays, [fill("QUANTIZE_INTEGERS", **words)]
+        return Conversion(declaration, code, sum(array.n_bytes for array in arrays))
     if inputs.is_plain and not model.encodes:
-        return [], [], []
+        return Conversion()
     arrays = [make_float_array(f"{name}_offset", inputs.offset), make_float_array(f"{name}_factor", inputs.factor)]
-    encoder_declarations, encoder = _encoder(model, name)
-    declarations = [fill("QUANTIZE_FLOATS_DECLARATION", **words), *encoder_declarations]
-    exact = fill("EXACT_FLOATS", name=name)
-    code = ["\n", exact, "\n", *map(str, arrays), fill("QUANTIZE_FLOATS", **words), *encoder]
-    guard = f"#ifdef {name.upper()}_WITH_FLOAT\n"  # not needed if the inputs are made elsewhere
-    return [guard + "\n".join(declarations) + "#endif\n"], [], [f"\n{guard}", *code, "#endif\n"]
+    encoder = _encoder(model, name, INTEGER_CALLS)
+    words["encode"] = f", as {name}_encode does" if encoder.code else ""
+    declared = fill("QUANTIZE_FLOATS_DECLARATION", **words) + "\n" * bool(encoder.code) + encoder.declarations
+    code = "\n" + "".join(map(str, arrays)) + fill("QUANTIZE_FLOATS", **words) + encoder.code
+    upper = name.upper()
+    functions = " and ".join(f"{name}_{what}" for what in ("quantize", *(["encode"] if encoder.code else [])))
+    guarded = [  # not needed if the inputs are made elsewhere
+        f"#ifdef {upper}_WITH_FLOAT\n{part.lstrip()}#endif\n"
+        for part in (declared, code, fill("EXACT_FLOATS", name=name))
+    ]
+    return Conversion(
+        guarded[0],
+        "\n" + guarded[1],
+        sum(array.n_bytes for array in arrays) + encoder.n_bytes,
+        "\n" + guarded[2],
+        (WITH_FLOAT_NOTE.format(upper=upper, functions=functions),),
+    )
 
 
 def takes_integers(model: Portable, inputs: InputQuantization) -> bool:
@@ -209,11 +260,21 @@ def takes_integers(model: Portable, inputs: InputQuantization) -> bool:
     return whole and small and bool(model.ranges.whole.all()) and not model.encodes and not inputs.is_plain
 
 
-def _encoder(model: Portable, name: str) -> tuple[list[str], list[str]]:
-    """Declarations and code that encode the columns of a table; empty if the columns are the features."""
-    if not model.encodes:
-        return [], []
-    columns = model.inputs
+def _encoder(model: Portable, name: str, calls: tuple[str, str]) -> Conversion:
+    """Functions that encode the columns of a table and replace missing numbers, wherever ``predict`` does.
+
+    ``calls`` are the array of features and the calls after it, for the comment.
+    """
+    if not (model.encodes or model.fills):
+        return Conversion()
+    columns, words = model.inputs, {"name": name, "n_columns": len(model.inputs)}
+    words |= {"features": calls[0], "predict": calls[1].replace("NAME", name), "n_missing": len(model.missing_texts)}
+    means = make_float_array(f"{name}_fill", [column.fill or 0.0 for column in columns])
+    if not model.encodes and all(column.fill is not None for column in columns):
+        words |= {"category": "", "kinds": "A column is a number, or NaN if it is missing."}
+        return Conversion(
+            fill("ENCODER_DECLARATIONS", **words), f"\n{means}{fill('NUMBER_ENCODER', **words)}", means.n_bytes
+        )
     kinds = {"number": "a number", "boolean": "true (1) or false (0)"}
     lines = [
         f"Column {number}: {escape_comment(column.name)}, "
@@ -221,18 +282,28 @@ def _encoder(model: Portable, name: str) -> tuple[list[str], list[str]]:
         f"{', may be missing' if column.missing else ''}"
         for number, column in enumerate(columns)
     ]
-    declared = source.comment(lines) + fill("ENCODER_DECLARATIONS", name=name, n_columns=len(columns))
-    tables: list[Any] = [
+    words |= {"category": fill("CATEGORY_DECLARATION", name=name), "kinds": COLUMN_KINDS}
+    arrays = [
         make_array(f"{name}_first_category", np.cumsum([0, *(len(column.categories) for column in columns)])),
         make_array(f"{name}_column_kind", [_column_flags(column) for column in columns]),
-        make_float_array(f"{name}_fill", [column.fill or 0.0 for column in columns]),
+        means,
     ]
     categories = [value for column in columns for value in column.categories] or [""]
-    for what, strings in (("categories", categories), ("missing", model.missing_texts or ("",))):
+    texts = {"categories": categories, "missing": model.missing_texts or ("",)}
+    tables = "".join(map(str, arrays))
+    for what, strings in texts.items():
         quoted = source.wrap(source.strings(strings))
-        tables.append(f"static const char *const {name}_{what}[{len(strings)}] = {{\n{quoted}\n}};\n")
-    code = fill("ENCODER", name=name, n_missing=len(model.missing_texts))
-    return [declared], ["\n" + "".join(map(str, tables)) + code]
+        tables += f"static const char *const {name}_{what}[{len(strings)}] = {{\n{quoted}\n}};\n"
+    return Conversion(
+        source.comment(lines) + fill("ENCODER_DECLARATIONS", **words),
+        f"\n{tables}{fill('ENCODER', **words)}",
+        sum(array.n_bytes for array in arrays) + sum(map(_string_bytes, texts.values())),
+    )
+
+
+def _string_bytes(strings: Iterable[Any]) -> int:
+    """Bytes of strings and of the pointers to them."""
+    return sum(len(str(text).encode("utf-8", "surrogatepass")) + 1 + POINTER_BYTES for text in strings)
 
 
 def _column_flags(column: InputColumn) -> int:
@@ -285,16 +356,20 @@ def _declarations(model: Portable, words: dict[str, str]) -> str:
     """Declarations of the functions that a program calls."""
     name, row, table = words["name"], words["row_type"], words["table_type"]
     is_single = len(model.trees) == 1
+    n_splits = model.trees[0].structure.n_splits
+    above = f"by {n_splits}, the number" if is_single else "by the number"
     lines = [
-        f"/* Index of the leaf that a row reaches{'' if is_single else ' in a tree'}. */",
+        f"/* Index of the leaf that a row reaches{'' if is_single else ' in a tree'}: that of leaf_indices in Python. "
+        f"The nodes of\n * apply are larger {above} of splits{'' if is_single else ' of the tree'}. */",
         f"int32_t {name}_leaf(const {row} *row{'' if is_single else ', int32_t tree'});",
         "",
     ]
     if model.classes:
         lines += [
-            f"/* Index of the predicted class; {name}_classes has the names. */",
+            f"/* Predicted class: its position in {name}_classes, which has the names. */",
             f"int32_t {name}_predict(const {row} *row);",
             f"extern const char *const {name}_classes[{name.upper()}_N_OUTPUTS];",
+            f"enum {{\n{source.wrap(_class_constants(model, name))}\n}};",
             "",
             "/* Probabilities of all classes. */",
             f"void {name}_predict_proba(const {row} *row, {table} *probabilities);",
@@ -311,27 +386,45 @@ def _assemble(model: Portable, header: Header) -> str:
     name, trees, upper = header.name, header.trees, header.name.upper()
     constants = {"N_FEATURES": model.n_features, "N_OUTPUTS": model.n_outputs, "N_TREES": trees.n_trees}
     defined = "".join(f"#define {upper}_{word} {number}\n" for word, number in constants.items())
+    defined += f"/* Splits that a row visits at most. */\n#define {upper}_MAX_SPLITS "
+    defined += f"{trees.max_cost(np.ones(trees.n_splits, dtype=np.int64))}\n"
+    defined += f'#define {upper}_MODEL_ID "{model.model_id}"\n'
     what = "a decision tree" if trees.n_trees == 1 else f"a forest of {trees.n_trees} trees"
     head = [
-        f"{name}: {what} of crisptree in C99.",
+        f"{name}: {what} in C99.",
+        *model.provenance,
         "",
         f"{trees.n_splits} splits, {trees.n_leaves} leaves, {model.n_features} features, "
         f"{sum(array.n_bytes for array in header.arrays):,} bytes of tables.",
         *header.notes,
         "",
-        "Include it where it is needed; in exactly one file, write before the include:",
+        "As a header, include it where it is needed; in exactly one file, write before the include:",
         f"    #define {upper}_IMPLEMENTATION",
+        "As a source file with this line already in it, compile it.",
         "It needs no library, allocates no memory, and compiles as C++ too.",
         f"Options: {header.options}.",
         *_feature_lines(model),
     ]
     declarations = "\n".join(header.declarations)
     texts = [source.comment(head), fill("OPENING", name=name, constants=defined, declarations=declarations)]
+    texts.append(f"{header.conversion.includes}\n")
     if model.classes:
         names = source.wrap(source.strings(map(str, model.classes)))
         texts.append(f"const char *const {name}_classes[{upper}_N_OUTPUTS] = {{\n{names}\n}};\n\n")
     arrays = (*header.arrays, *_class_arrays(model, name))
-    return "".join([*texts, *(f"{array}\n" for array in arrays), *header.functions, fill("CLOSING", name=name)])
+    code = (*header.functions, header.conversion.code, fill("CLOSING", name=name))
+    return "".join([*texts, *(f"{array}\n" for array in arrays), *code])
+
+
+def _class_constants(model: Portable, name: str) -> list[str]:
+    """Return constants for the positions of classes; a name that is taken, or has no letters, gets its position."""
+    names: list[str] = []
+    for position, label in enumerate(model.classes):
+        plain = re.sub(r"[^0-9A-Za-z]+", "_", str(label))[:MAX_CLASS_NAME].strip("_")
+        while not plain or plain in names:
+            plain = f"{plain}_{position}".lstrip("_")
+        names.append(plain)
+    return [f"{name.upper()}_CLASS_{plain} = {position}" for position, plain in enumerate(names)]
 
 
 def _feature_lines(model: Portable) -> list[str]:

@@ -18,6 +18,8 @@ from crisptree.export.portable import ExportError, FeatureRanges, Portable, Stac
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+MAX_INT32 = 2**31 - 1
+
 MAX_SUM = 2**30 - 1
 """Of |weight| · |input|. A bias beyond that decides alone and is clipped to one more, so that 31 bits hold the sum."""
 
@@ -43,6 +45,7 @@ class Precision:
 
 
 INPUTS = ("auto", "plain", "scaled")
+INPUT_BITS = {"int8_t": 8, "int16_t": 16}
 PRECISIONS = {"int8": Precision(127, 255), "int16": Precision(32767, 65535)}
 
 
@@ -58,8 +61,13 @@ class InputQuantization:
 
     @property
     def max_size(self) -> int:
-        """Largest absolute value of an input."""
+        """Largest absolute value of an input in the range."""
         return max(-self.low, self.high)
+
+    @property
+    def max_of_type(self) -> int:
+        """Largest absolute value that the type can hold."""
+        return 255 if self.type == "uint8_t" else 2 ** (INPUT_BITS[self.type] - 1)
 
     @property
     def is_plain(self) -> bool:
@@ -100,23 +108,31 @@ class QuantizedTrees:
         """Multiply-adds of every split.  (n_splits,)"""
         return self.terms.costs() if self.is_sparse else np.full(len(self.weight), self.weight.shape[1])
 
-    def max_sum(self) -> int:
-        """Largest absolute value of any partial sum, for any inputs within their range."""
-        sums = np.abs(self.weight).sum(axis=1) * self.inputs.max_size + np.abs(self.bias)
+    def _max_sum(self, size: int) -> int:
+        """Largest absolute value of any partial sum for inputs of at most this size."""
+        sums = np.abs(self.weight).sum(axis=1) * size + np.abs(self.bias)
         return int(sums.max(initial=0))
+
+    @cached_property
+    def clips(self) -> bool:
+        """True if the code must clip inputs to their range: other values of their type could overflow a sum."""
+        return self._max_sum(self.inputs.max_of_type) > MAX_INT32
+
+    @cached_property
+    def max_sum(self) -> int:
+        """Largest absolute value of any partial sum, for all values of the inputs' type."""
+        return self._max_sum(self.inputs.max_size if self.clips else self.inputs.max_of_type)
 
     def route(self, X: npt.NDArray[np.float32]) -> Integers:
         """Leaf of rows in every tree, in exact arithmetic, as the C code computes it.  (n_trees, n)"""
         rows = self.inputs(X)
         return self.trees.route(lambda split, at: rows[at] @ self.weight[split] + self.bias[split] > 0, len(X))
 
-    def table_sums(self, leaves: Integers) -> Integers:
-        """Sum of the tables of all trees.  (n_trees, n) → (n, n_outputs)"""
-        return self.tables[leaves].sum(axis=0)
-
     def classes(self, leaves: Integers) -> Integers:
         """Predicted class of every row.  (n_trees, n) → (n,)"""
-        return self.trees.leaf_classes[leaves[0]] if len(leaves) == 1 else self.table_sums(leaves).argmax(axis=1)
+        if len(leaves) == 1:
+            return self.trees.leaf_classes[leaves[0]]
+        return self.tables[leaves].sum(axis=0).argmax(axis=1)
 
 
 def quantize(model: Portable, precision: str, inputs: str = "auto") -> QuantizedTrees:
@@ -210,7 +226,7 @@ def _quantize_splits(model: Portable, trees: StackedTrees, precision: str, input
     result = QuantizedTrees(
         trees, precision, inputs, whole, offsets, tables.astype(np.int64), float(np.mean(noises)) if noises else 0.0
     )
-    assert result.max_sum() <= 2**31 - 1, "a sum could overflow"
+    assert result.max_sum <= MAX_INT32, "a sum could overflow"
     return result
 
 

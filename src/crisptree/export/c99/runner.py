@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.c99.header import DeviceCost, make_header
+from crisptree.export.c99.header import INCLUDED, DeviceCost, make_header
 from crisptree.export.c99.source import fill
 from crisptree.export.formats import EncodedRows, Predictions
 from crisptree.export.portable import ExportError, Portable
@@ -111,7 +111,11 @@ def run(portable: Portable, written: str, rows: EncodedRows) -> Predictions:
         if result.returncode:
             raise ExportError(f"{command} must compile the header; it reports: {result.stderr.strip()[:2000]}")
         library = ctypes.CDLL(str(root / "driver.so"))
-    inputs = _convert_columns(portable, rows, header, library) if header.encodes else _convert_rows(rows, header)
+    inputs: npt.NDArray[Any]
+    if header.encodes:
+        inputs = _convert_columns(portable, rows, header, library)
+    else:
+        inputs = _convert_rows(portable, rows, header)
     leaves, classes = np.full((n, len(portable.trees)), -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
     outputs = np.full((n, portable.n_outputs), np.nan)
     arrays = [np.ascontiguousarray(inputs), leaves, classes, outputs]
@@ -126,11 +130,18 @@ def run(portable: Portable, written: str, rows: EncodedRows) -> Predictions:
     return Predictions(leaves.astype(np.int64), outputs, classes.astype(np.int64), tuple(notes), header.integer is None)
 
 
-def _convert_rows(rows: EncodedRows, header: ParsedHeader) -> npt.NDArray[Any]:
+def _convert_rows(portable: Portable, rows: EncodedRows, header: ParsedHeader) -> npt.NDArray[Any]:
     """Convert rows to the type of the header, if that can hold them."""
+    X = rows.unfilled(portable)
+    missing = np.isnan(X).any(axis=1)
+    if missing.any():
+        raise ExportError(
+            f"the export cannot fill missing values: its inputs are {header.input_type}, which has none; row "
+            f"{missing.argmax()}, counted from 0, has one. Leave such rows out, or export with floating point."
+        )
     with np.errstate(invalid="ignore"):
-        inputs = rows.X.astype(DTYPES[header.input_type])
-    differs = (inputs != rows.X).any(axis=1)
+        inputs = X.astype(DTYPES[header.input_type])
+    differs = (inputs != X).any(axis=1)
     if differs.any():
         raise ExportError(
             f"rows must be whole numbers that {header.input_type} holds, as all of training were; row "
@@ -145,10 +156,10 @@ def _convert_columns(
 ) -> npt.NDArray[np.float64]:
     """Convert the columns of a table to numbers; categories by the header's function.  (n, n_columns)"""
     table = np.empty((len(rows), len(portable.inputs)))
-    encode = getattr(library, f"{header.name}_category")
     for index, column in enumerate(portable.inputs):
         values = rows.columns[column.name]
         if column.kind == "category":
+            encode = getattr(library, f"{header.name}_category")
             texts = {value: str(value).encode("utf-8", "surrogatepass") for value in values if value is not None}
             codes = {value: encode(ctypes.c_int32(index), ctypes.c_char_p(text)) for value, text in texts.items()}
             table[:, index] = [np.nan if value is None else codes[value] for value in values]
@@ -164,7 +175,10 @@ def _cost_note(portable: Portable, header: ParsedHeader, leaves: npt.NDArray[np.
     by_leaf = trees.path_costs(content.costs)
     mean = by_leaf[leaves + trees.first_leaf].sum(axis=1).mean() if len(leaves) else 0.0
     mean += trees.linear_cost
+    n_bytes = content.conversion.n_bytes
+    functions = " and ".join(["encode"] * header.encodes + ["quantize"] * (header.quantizes is not None))
+    more = f"; besides {n_bytes:,} bytes of tables, and code, of {functions}" if n_bytes else ""
     return (
-        f"on a Cortex-M0 at most {costs.flash:,} bytes of flash and {costs.stack:,} bytes of stack; {mean:,.1f} "
-        f"multiply-adds a row, at worst {costs.worst:,}"
+        f"on a Cortex-M0 at most {costs.flash:,} bytes of flash and {costs.stack:,} bytes of stack for {INCLUDED}{more}"
+        f"; {mean:,.1f} multiply-adds a row, at worst {costs.worst:,}"
     )

@@ -19,11 +19,13 @@ $declarations
 
 #endif
 
-#ifdef ${NAME}_IMPLEMENTATION
+#if defined(${NAME}_IMPLEMENTATION) && !defined(${NAME}_IMPLEMENTED)
+#define ${NAME}_IMPLEMENTED
 //// CLOSING
 
 #endif
 //// EXACT_FLOATS
+
 #include <float.h>
 
 /* Every product and every sum is rounded to single precision on its own: that is what makes the leaves equal to
@@ -47,7 +49,6 @@ typedef volatile float ${name}_single;
 typedef float ${name}_single;
 #endif
 //// FOLD
-
 /* Term j goes to lane j mod 32; the upper half of the lanes is added to the lower half until one is left. Lanes that no
  * feature reaches are left out. */
 static float ${name}_fold(${name}_single *lane)
@@ -66,23 +67,23 @@ static float ${name}_score(const float *row, int32_t split)
 {
     const float *weight = ${name}_weight + split * (int32_t)${NAME}_N_FEATURES;
     ${name}_single lane[$lanes];
-    int32_t first = 0;
-    int32_t i;
+    int32_t $counters;
     for (i = 0; i < $lanes; ++i) {
         lane[i] = 0.0f;
     }
-$whole    for (i = 0; i < $rest; ++i) {
-        const ${name}_single term = row[first + i] * weight[first + i];
-        lane[i] = lane[i] + term;
-    }
-    return ${name}_fold(lane);
+$terms    return ${name}_fold(lane);
 }
 //// FULL_LANES
-    for (; first < $whole; first += 32) {
+    for (first = 0; first < $whole; first += 32) {
         for (i = 0; i < 32; ++i) {
             const ${name}_single term = row[first + i] * weight[first + i];
             lane[i] = lane[i] + term;
         }
+    }
+//// LAST_LANES
+    for (i = 0; i < $rest; ++i) {
+        const ${name}_single term = row[$at] * weight[$at];
+        lane[i] = lane[i] + term;
     }
 //// SPARSE_FLOATS
 
@@ -112,6 +113,13 @@ static float ${name}_score(const float *row, int32_t split)
 //// FLOAT_STEP
         const ${name}_single sum = ${name}_score(row, node) + ${name}_bias[node];
         node = sum > 0.0f ? ${name}_right[node] : ${name}_left[node];
+//// CLIP
+
+/* An input beyond the range counts as the end of the range; otherwise a sum could overflow. */
+static int32_t ${name}_clip($row_type input)
+{
+    return input < $low ? $low : input > $high ? $high : input;
+}
 //// DENSE_INTEGERS
 
 static int32_t ${name}_score(const $row_type *row, int32_t split)
@@ -120,7 +128,7 @@ static int32_t ${name}_score(const $row_type *row, int32_t split)
     int32_t sum = ${name}_bias[split];
     int32_t i;
     for (i = 0; i < ${NAME}_N_FEATURES; ++i) {
-        sum += (int32_t)row[i] * (int32_t)weight[i];
+        sum += ${read}row[i]$end * (int32_t)weight[i];
     }
     return sum;
 }
@@ -134,7 +142,7 @@ static int32_t ${name}_score(const $row_type *row, int32_t split)
     const uint32_t end = ${name}_start[split + 1];
     for (; term < end; ++term) {
         feature += ${name}_gap[term];
-        sum += (int32_t)row[feature] * (int32_t)${name}_weight[term];
+        sum += ${read}row[feature]$end * (int32_t)${name}_weight[term];
     }
     return sum;
 }
@@ -299,17 +307,36 @@ double ${name}_predict(const $row_type *row)
 //// ENCODER_DECLARATIONS
 #define ${NAME}_N_COLUMNS $n_columns
 
+$category/* Columns of a table as features, ${NAME}_N_FEATURES values.
+ * $kinds
+ * Missing numbers are replaced by the mean of training. The result is 0, or the number of the first column that cannot be used, counted
+ * from 1: its value is too large for single precision, or is missing where the model has no mean. To predict a row:
+ *     if (${name}_encode(columns, $features) == 0) { $predict }
+ */
+int32_t ${name}_encode(const double *columns, float *features);
+//// CATEGORY_DECLARATION
 /* The number that stands for a category of a column; -1 for one that training did not know, -2 for a text that means a
  * missing value.
  */
 int32_t ${name}_category(int32_t column, const char *text);
 
-/* Columns of a table as the row that all other functions take. A column is a number; 1 or 0 for true and false; or the
- * number of a category. Not a number (NaN), or -2 for a category, is a missing value: the mean of training stands in.
- * The result is 0, or the number of the first column that cannot be used, counted from 1: its value is too large for
- * single precision, or is missing where the model keeps nothing to stand in.
- */
-int32_t ${name}_encode(const double *columns, float *row);
+//// NUMBER_ENCODER
+
+int32_t ${name}_encode(const double *columns, float *features)
+{
+    int32_t column;
+    for (column = 0; column < ${NAME}_N_COLUMNS; ++column) {
+        const double value = columns[column];
+        if (value >= -3.4028234663852886e38 && value <= 3.4028234663852886e38) {
+            features[column] = (float)value;
+        } else if (value >= 0.0 || value < 0.0) {
+            return column + 1;
+        } else {
+            features[column] = ${name}_fill[column];
+        }
+    }
+    return 0;
+}
 //// ENCODER
 
 static int ${name}_is(const char *known, const char *text)
@@ -336,7 +363,7 @@ int32_t ${name}_category(int32_t column, const char *text)
     return -1;
 }
 
-int32_t ${name}_encode(const double *columns, float *row)
+int32_t ${name}_encode(const double *columns, float *features)
 {
     int32_t column, k;
     for (column = 0; column < ${NAME}_N_COLUMNS; ++column) {
@@ -349,26 +376,28 @@ int32_t ${name}_encode(const double *columns, float *row)
         }
         if ((kind & 1) != 0) {
             for (k = 0; k < levels; ++k) {
-                row[k] = !missing && value >= (double)k && value < (double)k + 1.0 ? 1.0f : 0.0f;
+                features[k] = !missing && value >= (double)k && value < (double)k + 1.0 ? 1.0f : 0.0f;
             }
-            row += levels;
+            features += levels;
         } else {
             if (!missing && !(value >= -3.4028234663852886e38 && value <= 3.4028234663852886e38)) {
                 return column + 1;
             }
-            *row++ = missing ? ${name}_fill[column] : (float)value;
+            *features++ = missing ? ${name}_fill[column] : (float)value;
         }
         if ((kind & 2) != 0) {
-            *row++ = missing ? 1.0f : 0.0f;
+            *features++ = missing ? 1.0f : 0.0f;
         }
     }
     return 0;
 }
 //// QUANTIZE_FLOATS_DECLARATION
-/* The inputs that the features of a row become: round((feature - offset) * factor), cut off at $low and $high. */
+/* The inputs that the features of a row become: floor((feature - offset) * factor + 0.5), clipped to $low and $high.
+ * NaN becomes $low: replace missing values first$encode.
+ */
 void ${name}_quantize(const float *features, $row_type *row);
 //// QUANTIZE_INTEGERS_DECLARATION
-/* The inputs that the features of a row become: (feature - offset) * factor, cut off at $low and $high. */
+/* The inputs that the features of a row become: (feature - offset) * factor, clipped to $low and $high. */
 void ${name}_quantize(const int32_t *features, $row_type *row);
 //// QUANTIZE_FLOATS
 
