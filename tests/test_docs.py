@@ -139,8 +139,8 @@ def is_defined(name):
     *prefix, last = name.split(".")
     python, native = package_sources()
     files = python
-    if prefix and hasattr(crisptree, prefix[0]):
-        return hasattr(getattr(crisptree, prefix[0]), last)
+    if prefix and prefix[-1] in crisptree.__all__:
+        return hasattr(getattr(crisptree, prefix[-1]), last)
     if prefix:
         owners = {path: text for path, text in python.items() if prefix[-1] in (path.stem, path.parent.name)}
         classes = {
