@@ -99,7 +99,7 @@ def describe_answer(by_task: Sequence[Fits]) -> str:
         unit = "an accuracy of {:.1f} %" if fits.task == CLASSIFICATION else "an R² × 100 of {:.1f}"
         scores = {model: fits.points(model).mean() for model in fits.models}
         times = {model: show_seconds(np.median(fits.values(model, TIME))) for model in fits.models}
-        clause = f"{unit.format(scores[TREE])} in the mean of {len(fits.tables)} {fits.task} tables"
+        clause = f"{unit.format(scores[TREE])} on average over {len(fits.tables)} {fits.task} tables"
         clause += f" at a median of {times[TREE]} a fit"
         beside = f" (random forest: {scores[REFERENCE]:.1f}, {times[REFERENCE]})" if REFERENCE in scores else ""
         clauses.append(clause + beside)

@@ -26,6 +26,7 @@ TABLES = {
 }
 
 TITLE = "# The paper's depth curves\n"
+CLAIMS_ANCHOR = "the-papers-claims-against-our-re-implementations"
 
 INTRODUCTION = """\
 Made by `python -m experiments.report` from the records of `python -m experiments.run`; experiments/README.md
@@ -112,7 +113,8 @@ def write(all_results: Sequence[Results], output: Path) -> list[Path]:
 
 def page(all_results: Sequence[Results], stem: str = "paper") -> str:
     """Write the whole page in Markdown."""
-    parts = [TITLE, *answer(all_results), INTRODUCTION, start_section(all_results), claims_section(all_results)]
+    parts = [TITLE, *answer(all_results), summary(all_results), INTRODUCTION, start_section(all_results)]
+    parts += [claims_section(all_results)]
     parts += [published_section(all_results), gamma_section(all_results)]
     sections = [LIMIT, *(data_section(results, stem) for results in all_results)]
     parts += [EARLIER_WORDS] if any(f" {EARLIER} |" in section for section in sections) else []
@@ -127,6 +129,20 @@ def answer(all_results: Sequence[Results]) -> list[str]:
         return []
     said = f"Finetuned trees have a higher mean test accuracy than every re-implemented baseline {', '.join(ahead)}"
     return [f"**{said}.**\n"]
+
+
+def summary(all_results: Sequence[Results]) -> str:
+    """List the claims that could be tested with their verdicts, and which data sets have run."""
+    has_run = {results.config.title: results.counted()[0] > 0 for results in all_results}
+    missing = [title for title, known in has_run.items() if not known]
+    ran = ", ".join(title for title, known in has_run.items() if known) or "none"
+    lines = [f"Data sets that ran: {ran}." + (f" Not yet: {', '.join(missing)}." if missing else "")]
+    lines[0] += (
+        " The verdicts are by the spread of seeds; numbers and a second rule are [below](#" + CLAIMS_ANCHOR + ")."
+    )
+    verdicts = claims.evaluate_claims({results.config.data: results for results in all_results})
+    rows = [[one.data, one.claim, f"**{one.verdict}**"] for one in verdicts if one.tally and one.verdict != "open"]
+    return "\n\n".join([*lines, markdown.table(["data set", "claim", "verdict"], rows)]) if rows else lines[0] + "\n"
 
 
 def start_section(all_results: Sequence[Results]) -> str:

@@ -114,7 +114,7 @@ def test_the_description_for_package_indexes_is_the_readme_without_links_to_file
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     headings = re.findall(r"^#+ .*$", readme, flags=re.M)
     assert re.findall(r"^#+ .*$", text, flags=re.M) == headings
-    assert ">>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)" in text
+    assert ">>> X, y = load_wine(return_X_y=True, as_frame=True)" in text
 
 
 def test_links_of_the_readme_become_absolute_where_the_project_names_its_repository(monkeypatch):

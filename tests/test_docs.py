@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import crisptree
 from crisptree import CrispForestClassifier, CrispPixelRegressor, CrispSegmenter, CrispTreeClassifier
 
 ROOT = Path(__file__).parents[1]
@@ -113,6 +114,69 @@ def test_every_link_to_a_function_leads_into_the_package():
     for name in names:
         thing = resolved(name)[1]
         assert thing.__doc__, name
+
+
+def code_names(text):
+    """Dotted names in code marks, without arguments and values: ``mass_threshold=1e-3`` is ``mass_threshold``."""
+    marked = re.findall(r"``([^`]+)``|`([^`\n]+)`", text)
+    names = [re.match(r"[A-Za-z_][\w.]*(?=$|[=(\[])", first or second) for first, second in marked]
+    return [name[0] for name in names if name and not name[0].endswith((".py", ".inc", ".h"))]
+
+
+@cache
+def package_sources():
+    """The Python files of the package by the last parts of their dotted names, and all C++ code as one text."""
+    package = ROOT / "src" / "crisptree"
+    python = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    native = [
+        path.read_text(encoding="utf-8") for path in (package / "native").iterdir() if path.suffix in (".inc", ".h")
+    ]
+    return python, "\n".join(native)
+
+
+def is_defined(name):
+    """Whether a class, function, parameter or constant of that name is defined where its prefix says."""
+    *prefix, last = name.split(".")
+    python, native = package_sources()
+    files = python
+    if prefix and prefix[-1] in crisptree.__all__:
+        return hasattr(getattr(crisptree, prefix[-1]), last)
+    if prefix:
+        owners = {path: text for path, text in python.items() if prefix[-1] in (path.stem, path.parent.name)}
+        classes = {
+            path: text for path, text in python.items() if re.search(rf"^class {prefix[-1]}\b", text, flags=re.M)
+        }
+        files = owners | classes
+    definition = re.compile(rf"^ *(?:def|class) {last}\b|^ *{last}\b *[:=]", flags=re.M)
+    is_native = not prefix and re.search(rf"\b{last}\((?:[^)]*)\) *(?:const *)?\{{", native)
+    return any(definition.search(text) for text in files.values()) or bool(is_native)
+
+
+def test_a_name_is_defined_only_where_its_prefix_says():
+    assert is_defined("em.split_loss")
+    assert not is_defined("routing.split_loss")
+    assert is_defined("Classes.evidence")
+    assert not is_defined("noise_pull")
+    assert is_defined("CrispTreeClassifier.paper")
+    assert not is_defined("CrispTreeClassifier.no_such_method")
+    assert code_names("``em.split_loss`` and `mass_threshold=1e-3`, not `native/route.h`") == [
+        "em.split_loss",
+        "mass_threshold",
+    ]
+
+
+@pytest.mark.parametrize("source", ["docs/paper-to-code.md", "src/crisptree/equations/__init__.py"])
+def test_every_code_name_beside_the_papers_formulas_exists(source):
+    names = code_names((ROOT / source).read_text(encoding="utf-8"))
+    assert len(names) > 15
+    assert [name for name in names if not is_defined(name)] == []
+
+
+def test_every_native_file_beside_the_papers_formulas_exists():
+    text = (DOCS / "paper-to-code.md").read_text(encoding="utf-8")
+    files = re.findall(r"`((?:native|learning)/[\w./]+)`", text)
+    assert len(files) > 5
+    assert [name for name in files if not (ROOT / "src" / "crisptree" / name).exists()] == []
 
 
 def load_script(path):

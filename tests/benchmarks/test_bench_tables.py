@@ -132,7 +132,7 @@ def test_the_page_has_means_over_tables_spread_over_seeds_and_ratios_to_the_rand
     assert "| crisp tree | 86.0 ± 1.4 | 0.500 ± 0.000 | 2 s | 2 s (a) | 4 | 4 |" in page
     assert "| crisp tree | 51.0 ± 1.4 | 2 s | 2 s (c) | 4 | 4 |" in page
     assert "LightGBM |" not in page
-    assert "an accuracy of 86.0 % in the mean of 2 classification tables at a median of 2 s a fit" in " ".join(
+    assert "an accuracy of 86.0 % on average over 2 classification tables at a median of 2 s a fit" in " ".join(
         page.split()
     )
 

@@ -146,7 +146,7 @@ def test_a_cell_of_the_confusion_matrix_selects_its_samples_and_a_sample_lights_
         assert sorted(lit) == sorted(way)
         assert tab.locator("#panel .steps li").count() == len(lit) - 1
         words = text_of(tab, "#panel")
-        assert "spreads from the boundary" in words
+        assert "standard deviations from the boundary" in words
         assert "pushes: red left, blue right" in words
         assert "at a distance of" in words
         assert "before" in words

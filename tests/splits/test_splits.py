@@ -112,6 +112,7 @@ def test_modules_of_images_receive_channels_first():
 @pytest.mark.parametrize(
     ("factory", "error", "message"),
     [
+        (nn.Sequential(nn.Linear(6, 1)), TypeError, "must be a function that takes the input shape.*got Sequential"),
         (lambda shape: "net", TypeError, "must return a torch.nn.Module; got str"),
         (lambda shape: nn.Flatten(), ValueError, "with parameters to train"),
         (lambda shape: nn.Linear(6, 2), ValueError, r"one number per row.*\(2, 2\)"),
@@ -126,6 +127,18 @@ def test_modules_of_images_receive_channels_first():
 def test_a_module_that_cannot_split_is_refused_with_advice(factory, error, message):
     with pytest.raises(error, match=message):
         ModuleSplits.build(factory, 1, (6,), generator())
+
+
+def image_net(input_shape):
+    channels, height, width = input_shape
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * height * width, 1))
+
+
+def test_a_network_for_images_on_flat_rows_is_refused_with_advice_to_set_the_image_shape():
+    with pytest.raises(ValueError, match="not enough values to unpack") as refused:
+        ModuleSplits.build(image_net, 1, (64,), generator())
+    assert "set image_shape=(height, width)" in refused.value.__notes__[0].replace("\n", " ")
+    assert "input_shape=(64,)" in refused.value.__notes__[0]
 
 
 def test_the_papers_network_has_96_values_before_its_hidden_layer_on_28_by_28():

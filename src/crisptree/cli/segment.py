@@ -196,7 +196,7 @@ def explain_pixel(
     top: Annotated[int, typer.Option(min=0, help="How many values of the window to name at every split.")] = 5,
     as_json: options.Json = False,
 ) -> None:
-    """Explain the prediction of one pixel: the splits on its path and what pushed it to either side.
+    """Explain the prediction of one pixel: the splits on its path and the values that decide each of them.
 
     A value of the window is named by its position in the window and its plane.
 

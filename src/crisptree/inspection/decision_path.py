@@ -155,11 +155,12 @@ class Path(Printable):
         for step in self.steps:
             turn = "right" if step.goes_right else "left"
             score = format_number(step.score)
-            lines.append(f"split {step.split}: {turn}, score {score} ({abs(step.margin):.2f} spreads away)")
+            distance = f"{abs(step.margin):.2f} standard deviations from the boundary"
+            lines.append(f"split {step.split}: {turn}, score {score} ({distance})")
             for side, sign in (("right", 1), ("left", -1)):
                 named = [f"{p.text} ({format_change(p.amount, 3)})" for p in step.pushes if p.amount * sign > 0]
                 if named:
-                    lines.append(f"    pushed {side} by {', '.join(named)}")
+                    lines.append(f"    contributions to {side}: {', '.join(named)}")
             lines.append(f"    {name}: {self._format(step.before)} -> {self._format(step.after)}")
         lines.append(f"leaf {self.leaf}: {self._format(self.probabilities, final=True)}")
         if self.sentence:
@@ -296,7 +297,7 @@ class ForestPath(Printable):
             low, high = _format_values(outputs.min(axis=0)), _format_values(outputs.max(axis=0))
             lines = [f"{_format_values(self.predicted)}: {n_trees} trees predict {low} to {high}"]
         if self.pushes:
-            lines.append("pushed most by " + ", ".join(f"{name} ({part:.0%})" for name, part in self.pushes))
+            lines.append("largest contributions: " + ", ".join(f"{name} ({part:.0%})" for name, part in self.pushes))
         for tree in self.order:
             path = self.paths[tree]
             turns = " ".join(f"{step.split}{'R' if step.goes_right else 'L'}" for step in path.steps)

@@ -61,7 +61,8 @@ class MarginReport(Printable):
     smallest: Doubles
 
     def __str__(self) -> str:
-        head = f"{'rows nearer than':>16} " + " ".join(f"{limit:>8g}" for limit in self.limits) + "  spreads"
+        limits = " ".join(f"{limit:>8g}" for limit in self.limits)
+        head = f"{'rows nearer than':>16} {limits}  standard deviations"
         lines = [head, f"{'all boundaries':>16} " + _shares(self.overall) + f"  of {len(self.smallest)}"]
         for split in np.argsort(-self.by_split[:, 0] * self.visits, kind="stable"):
             lines.append(f"{f'split {split}':>16} " + _shares(self.by_split[split]) + f"  of {self.visits[split]}")

@@ -439,8 +439,8 @@ class TrainingOptions(Declared):
     mass_threshold: float = parameter(
         default=1e-3,
         kind="float",
-        doc="""In finetuning, a split is neither evaluated nor moved by a row whose probability of visiting it
-        is below this threshold. 0 is exact.""",
+        doc="""In finetuning, a split is neither evaluated nor moved by a row if the responsibilities of the leaves
+        below the split add up to less than this for the row. 0 is exact.""",
         rule=number(0.0, high=1.0),
     )
     upper_levels: int | None = parameter(

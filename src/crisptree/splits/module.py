@@ -92,9 +92,22 @@ class ModuleSplits(AbstractSplits):
         cls, factory: Factory, n_splits: int, input_shape: tuple[int, ...], generator: torch.Generator
     ) -> ModuleSplits:
         """Build new modules by ``factory(input_shape)`` without changing the global random state."""
+        if isinstance(factory, nn.Module):
+            raise TypeError(
+                "split must be a function that takes the input shape and returns a new module; got "
+                f"{type(factory).__name__}. Every split has a module of its own."
+            )
         with seed_torch(int(torch.randint(2**31, (1,), generator=generator))):
-            modules = [factory(input_shape) for _ in range(max(n_splits, 1))]
-            _check(modules[0], input_shape)
+            try:
+                modules = [factory(input_shape) for _ in range(max(n_splits, 1))]
+                _check(modules[0], input_shape)
+            except Exception as error:
+                if len(input_shape) == 1:
+                    error.add_note(
+                        f"The split module was built for flat rows, input_shape={input_shape}. For images set "
+                        "image_shape=(height, width) or (height, width, channels), or give X as (n, height, width)."
+                    )
+                raise
             skeletons = _Skeletons(modules[0], _draws(modules[0], input_shape))
         parameters, _ = stack_module_state([module.float() for module in modules])
         values = {name: value.detach()[:n_splits] for name, value in parameters.items()}

@@ -170,7 +170,7 @@ function stepItem(sample, split, next, place, listener) {
       make("span", { class: right ? "turn right" : "turn left" }, right ? "right →" : "← left"),
     ),
     DATA.rules ? make("p", { class: "rule" }, `${DATA.rules[split]}? ${right ? "Yes" : "No"}`) : null,
-    hint(`Score ${signed(score)}, ${short(Math.abs(margin))} spreads from the boundary${rest}.`),
+    hint(`Score ${signed(score)}, ${short(Math.abs(margin))} standard deviations from the boundary${rest}.`),
     pushesAt(sample, split, place),
     beforeAfter(split, next),
   );
