@@ -206,9 +206,9 @@ def write_page(results: list[Scores], remark: str | None = None, page: Path = PA
         "    CRISPTREE_DATA=/folder/of/data python -m benchmarks.bench_readable --jobs 16",
         "",
         f"Splits of 75 / 25 by seed {', '.join(map(str, seeds))}, stratified for classification. `readable()` was",
-        "developed on seeds of 20 and above. CART selects `max_leaf_nodes`, `min_samples_leaf` and `ccp_alpha`",
-        "by 5-fold cross-validation. Leaves of readable trees may be sums of at most three columns, or scores",
-        "of a class; CART's are constant.",
+        "developed on seeds of 20 and above. CART selects `max_leaf_nodes`, `min_samples_leaf` and",
+        "`ccp_alpha` by 5-fold cross-validation. Leaves of readable trees may be sums of at most three",
+        "columns, or scores of a class; CART's are constant.",
         *(["", *wrap(remark, 100)] if remark else []),
     ]
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import make_friedman3
 
 import crisptree
-from crisptree import CrispForestRegressor, CrispTreeRegressor
+from crisptree import CrispForestRegressor, CrispTreeClassifier, CrispTreeRegressor
 from crisptree.learning.samples import RowSet
 from crisptree.selection.candidates import Trial
 from crisptree.selection.evaluators import EnsemblePredictions, select_penalty
@@ -106,6 +106,16 @@ def test_linear_leaves_are_selected_where_y_is_piecewise_linear():
     assert model.score(rows, numbers) > 0.9
     constant = CrispTreeRegressor(leaf_model="constant", random_state=0).fit(rows, numbers)
     assert all("leaf_model" not in trial.values for trial in constant.cv_results_)
+
+
+@pytest.mark.parametrize("split", ["auto", "oblique", "axis"])
+@pytest.mark.parametrize("leaf_model", ["constant", "linear", "branch_linear"])
+@pytest.mark.parametrize("estimator", [CrispTreeClassifier, CrispTreeRegressor])
+def test_every_split_goes_with_every_leaf_model(split, leaf_model, estimator):
+    labels = y > np.median(y) if estimator is CrispTreeClassifier else y
+    model = estimator(split=split, leaf_model=leaf_model, max_depth=2, random_state=0).fit(X, labels)
+    assert model.cv_results_
+    assert model.score(X, labels) > 0.5
 
 
 def test_a_linear_model_is_a_tree_of_one_leaf():

@@ -304,9 +304,11 @@ def try_linear_leaves(search: CandidateSearch) -> Candidates:
         return {"max_depth": depth if is_free else min(depth, search.max_depth or 0), "finetune_epochs": 0}
 
     n_before, batch = len(search.trials), Batch()
+    oblique = {"split": "oblique", "l1": 0.0, "input_noise": START_NOISE}
+    if given == BRANCH_LINEAR and not search.seeks_thresholds:
+        batch.append(oblique | {"leaf_model": BRANCH_LINEAR} | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"]))
     if given == "linear" or (is_offered and n_values <= MAX_VALUES_OF_LINEAR_LEAVES):
         model = {"leaf_model": "linear"}
-        oblique = {"split": "oblique", "l1": 0.0, "input_noise": START_NOISE}
         has_splits = given == "linear" and not search.is_axis_aligned
         batch.append(oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"] if has_splits else 0))
         if search.seeks_thresholds and search.problem.training.X.shape[1] <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
