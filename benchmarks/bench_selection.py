@@ -41,8 +41,7 @@ from crisptree import TrainingOptions
 from crisptree.inference.flat_tree import BRANCH_LINEAR, has_linear_leaves
 from crisptree.pipeline import forests
 from crisptree.selection import candidates, evaluators, search
-from crisptree.selection.candidates import Trial, find_best, is_oblique
-from crisptree.selection.parameters import list_changes
+from crisptree.selection.candidates import Trial, find_best, is_oblique, list_changes
 
 ROOT = Path(__file__).parent.parent
 RECORDS = ROOT / "build" / "selection.jsonl"

@@ -2,7 +2,7 @@
 
 from crisptree import CrispForestClassifier, CrispForestRegressor
 from crisptree.estimators.classifier import CrispTreeClassifier
-from crisptree.selection.parameters import apply_selected
+from crisptree.selection.candidates import apply_selected
 
 QUICK = {"epochs": 2, "finetune_epochs": 2, "min_updates": 10, "max_depth": 3, "random_state": 0, "device": "cpu"}
 PLAIN = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "scale": "feature", **QUICK}

@@ -6,8 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine, make_friedman1
 
 from crisptree import CrispForestClassifier, CrispForestRegressor, CrispTreeClassifier, CrispTreeRegressor, load
-from crisptree.selection.candidates import Trial, find_simplest
-from crisptree.selection.parameters import apply_selected, list_changes, resolve_depth
+from crisptree.selection.candidates import Trial, apply_selected, find_simplest, list_changes, resolve_depth
 
 
 @pytest.fixture(scope="module")

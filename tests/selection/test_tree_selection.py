@@ -8,8 +8,15 @@ from sklearn.metrics import log_loss
 from crisptree import CrispForestClassifier, CrispTreeClassifier, TrainingOptions
 from crisptree.learning.options import Plan, Spec
 from crisptree.selection import evaluators, search
-from crisptree.selection.candidates import Trial, find_best, prefer_noise, try_noise_levels
-from crisptree.selection.parameters import apply_selected, is_unresolved, list_changes
+from crisptree.selection.candidates import (
+    Trial,
+    apply_selected,
+    find_best,
+    is_unresolved,
+    list_changes,
+    prefer_noise,
+    try_noise_levels,
+)
 from crisptree.selection.search import shorten_phase
 from tests.toys import clouds
 

@@ -137,7 +137,7 @@ def can_stream(parameters: dict[str, Any]) -> bool:
 
 def describe_untuned(model: Any, n_rows: int) -> Iterator[str]:
     """Note that nothing was selected on held-out rows, where something would be on more rows."""
-    from crisptree.selection.parameters import is_unresolved
+    from crisptree.selection.candidates import is_unresolved
     from crisptree.selection.search import MIN_ROWS
 
     if n_rows < MIN_ROWS and not model.cv_results_ and is_unresolved(model.training_parameters()):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crisptree.parameters.estimators import PAPER, PAPER_EPOCHS, check_argument
 from crisptree.parameters.training import TrainingOptions
-from crisptree.selection.parameters import list_changes
+from crisptree.selection.candidates import list_changes
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ from crisptree.pipeline.validation import (
     check_validation,
     draw_seed,
 )
-from crisptree.selection.parameters import resolve_scale
+from crisptree.selection.candidates import resolve_scale
 from crisptree.selection.search import SAMPLE_ROWS
 from crisptree.targets import Target
 from crisptree.targets.base import TargetEncoding, TargetStatistics

@@ -26,9 +26,8 @@ from crisptree.pipeline.validation import (
     check_fit,
     draw_seed,
 )
-from crisptree.selection.candidates import CART_SPLITS, Trial
+from crisptree.selection.candidates import CART_SPLITS, MIXED, Trial, postprocess
 from crisptree.selection.evaluators import ForestEvaluator
-from crisptree.selection.parameters import MIXED, postprocess
 from crisptree.targets.base import BALANCED_SUBSAMPLE, TargetEncoding, class_factors
 from crisptree.threads import row_blocks
 

@@ -13,7 +13,7 @@ from crisptree.learning.samples import RowSet, StoppableCallback, TrainingTask
 from crisptree.pipeline.pixels import Image, LabelledPixels, append_outputs
 from crisptree.pipeline.trees import Trained, fit_task, restore_units
 from crisptree.pipeline.validation import holds_out
-from crisptree.selection.parameters import is_postprocessing_unresolved
+from crisptree.selection.candidates import is_postprocessing_unresolved
 
 Stages = list[Trained]
 """The tree of every stage, and the records of its epochs."""

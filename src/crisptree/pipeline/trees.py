@@ -51,9 +51,8 @@ from crisptree.pipeline.validation import (
     requires_hyperplanes,
     validation_pair,
 )
-from crisptree.selection.candidates import Trial
-from crisptree.selection.evaluators import Evaluator, TreeEvaluator
-from crisptree.selection.parameters import (
+from crisptree.selection.candidates import (
+    Trial,
     apply_selected,
     disable_postprocessing,
     is_postprocessing_unresolved,
@@ -63,6 +62,7 @@ from crisptree.selection.parameters import (
     resolve_scale,
     retain_selected,
 )
+from crisptree.selection.evaluators import Evaluator, TreeEvaluator
 from crisptree.selection.search import SAMPLE_ROWS, Resolution, resolve
 from crisptree.targets.base import Target, TargetEncoding, hold_out
 

@@ -25,7 +25,7 @@ from crisptree.data.validation import (
 from crisptree.encoding.containers import materialize, refuse_batches
 from crisptree.inference.flat_tree import SPARSE_LINEAR, has_linear_leaves
 from crisptree.parameters.training import Parameter, Rule, is_whole
-from crisptree.selection.parameters import MIXED
+from crisptree.selection.candidates import MIXED
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target
 from crisptree.targets.base import (

@@ -33,12 +33,13 @@ from crisptree.selection.candidates import (
     FOREST_ROUNDS,
     LINEAR_LEAF_DEPTHS,
     TREE_ROUNDS,
+    TRIAL_SHRINKAGE,
     Round,
     Trial,
     find_best,
+    is_auto,
     select_against,
 )
-from crisptree.selection.parameters import TRIAL_SHRINKAGE, is_auto
 from crisptree.selection.search import MIN_ROWS_FOR_HOLDOUT, CandidateTask, Fold
 from crisptree.targets import Target
 from crisptree.threads import limit_trainings, n_threads, workers

@@ -34,14 +34,12 @@ from crisptree.selection.candidates import (
     Batch,
     Round,
     Trial,
-    find_best,
-    prefer_noise,
-)
-from crisptree.selection.parameters import (
     apply_selected,
+    find_best,
     has_candidates,
     is_auto,
     is_unresolved,
+    prefer_noise,
     resolve_depth,
     resolve_scale,
 )
