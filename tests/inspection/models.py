@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -38,4 +40,13 @@ def written(structure: TreeStructure, weight, bias, leaf_classes, *, X=None, y=N
     model.tree_ = model.greedy_tree_ = tree
     model.classes_, model.n_features_in_ = np.arange(n_classes), n_features
     model.history_, model.image_shape_ = [], None
+    return model
+
+
+def with_linear_leaves(model, seed, size=1.0):
+    """Give a model of classes random linear models in its leaves."""
+    rng, tree = np.random.default_rng(seed), model.tree_
+    shape = (tree.structure.n_nodes, tree.n_values)
+    weight, bias = size * rng.normal(size=(*shape, tree.n_features)), size * rng.normal(size=shape)
+    model.tree_ = model.greedy_tree_ = replace(tree, linear_weight=weight, linear_bias=bias)
     return model

@@ -13,7 +13,7 @@ from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inspection.counterfactual_search import project_onto_polytope
 from crisptree.inspection.counterfactuals import search_counterfactual
 from crisptree.structure import TreeStructure
-from tests.inspection.models import fitted, written
+from tests.inspection.models import fitted, with_linear_leaves, written
 from tests.toys import clouds, plain_tree, random_structure
 
 COLUMNS = (
@@ -62,9 +62,11 @@ def brute_force(model, row, X, may_change, cost, to=None):
     return np.linalg.norm((other - row.astype(np.float64)) * factor, axis=1).min(initial=np.inf)
 
 
+@pytest.mark.parametrize("is_linear", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_no_allowed_row_is_nearer(seed):
+def test_no_allowed_row_is_nearer(seed, is_linear):
     model, X = table_model(seed, scale=("feature", None)[seed % 2])
+    model = with_linear_leaves(model, seed) if is_linear else model
     rng = np.random.default_rng(seed)
     for row in X[rng.integers(0, len(X), 6)]:
         change = explain.find_counterfactual(model, row)
@@ -288,3 +290,29 @@ def test_columns_that_are_labelled_by_numbers_or_tuples_are_named_by_these(label
         assert moved is None or moved.row[label] != frame[label].tolist()[0]
     with pytest.raises(ValueError, match=r"`fixed` must name columns of the table, .*; got 0\."):
         explain.find_counterfactual(model, frame.iloc[[0]], fixed=[0])
+
+
+@pytest.mark.parametrize("kind", ["linear", "branch_linear", "readable"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_linear_leaves_predict_the_class_within_limits(kind, n_classes):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(600, 5)) * [1, 10, 1, 100, 1], 1).astype(np.float32)
+    X[:, 4] = np.rint(3 * X[:, 4])
+    score = np.where(X[:, 0] > 0.3, 0.3 * X[:, 1] + 2 * X[:, 2], 0.04 * X[:, 3] - X[:, 4])
+    y = np.array(["a", "b", "c"])[np.digitize(score + rng.logistic(size=600), [0, 2][: n_classes - 1])]
+    readable = CrispTreeClassifier.readable(max_leaf_nodes=2, random_state=0)
+    model = readable if kind == "readable" else plain_tree(leaf_model=kind, max_depth=2, random_state=0)
+    assert model.fit(X, y).tree_.is_linear
+    n_found = 0
+    for row, to, rounded in product(X[:12], model.classes_, (False, True)):
+        change = explain.find_counterfactual(model, row, to=to, rounded=rounded, fixed=["x2"], costs={"x1": 3.0})
+        if change is None:
+            continue
+        n_found += 1
+        assert change.predicted == model.predict(change.x[None])[0] == to
+        assert change.leaf == model.leaf_indices(change.x[None])[0]
+        assert change.x[2] == row[2]
+        assert change.x[4] == np.rint(change.x[4])
+        assert (change.x >= X.min(axis=0)).all()
+        assert (change.x <= X.max(axis=0)).all()
+    assert n_found > 24

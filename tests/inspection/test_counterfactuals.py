@@ -1,4 +1,6 @@
+from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,8 +10,8 @@ from crisptree import explain
 from crisptree.inspection import counterfactual_search
 from crisptree.inspection.counterfactual_search import CounterfactualSearch
 from crisptree.structure import TreeStructure
-from tests.inspection.models import fitted, written
-from tests.toys import CHAIN, FIGURE_1, random_structure
+from tests.inspection.models import fitted, with_linear_leaves, written
+from tests.toys import CHAIN, FIGURE_1, plain_regressor, random_structure
 
 find_exactly = partial(explain.find_counterfactual, rounded=False)
 
@@ -23,8 +25,10 @@ def planes(structure, n_features, n_classes, seed, X=None, scale=None):
 
 @pytest.mark.parametrize("structure", [FIGURE_1, CHAIN, TreeStructure.balanced(3), random_structure(20, 1)])
 @pytest.mark.parametrize("to", [None, 1])
-def test_no_point_is_nearer_in_the_plane(structure, to):
+@pytest.mark.parametrize("is_linear", [False, True])
+def test_no_point_is_nearer_in_the_plane(structure, to, is_linear):
     model = planes(structure, 2, 3, seed=structure.n_splits)
+    model = with_linear_leaves(model, seed=1) if is_linear else model
     rng = np.random.default_rng(0)
     for row in rng.normal(size=(5, 2)).astype(np.float32):
         own = model.predict(row[None])[0]
@@ -39,6 +43,47 @@ def test_no_point_is_nearer_in_the_plane(structure, to):
         assert change.predicted == model.predict(change.x[None])[0]
         assert change.predicted != own if to is None else change.predicted == to
         assert change.leaf == model.leaf_indices(change.x[None])[0]
+
+
+def test_the_boundary_of_a_leafs_model_is_the_nearest():
+    model = written(TreeStructure.stump(), [[1.0, 0.0]], [0.0], [0, 1])
+    weight, bias = np.zeros((3, 2, 2)), np.zeros((3, 2))
+    weight[1, 1], bias[1, 1] = [0.0, 2.0], -1.0  # left of 0, class 1 is above x1 = 0.5
+    bias[2] = [1.0, 0.0]  # right of it there is class 0 only
+    model.tree_ = replace(model.tree_, linear_weight=weight, linear_bias=bias)
+    change = find_exactly(model, [-1.0, 0.0])
+    assert change.x == pytest.approx([-1.0, 0.5], abs=1e-6)
+    assert (change.predicted, change.leaf) == (1, 0)
+    assert find_exactly(model, [1.0, 0.0]).x == pytest.approx([0.0, 0.5], abs=1e-6)
+    assert find_exactly(model, [1.0, 0.0], to=0).distance == 0
+
+
+def test_equal_scores_are_the_class_that_is_predicted():
+    model = written(TreeStructure.stump(), [[1.0, 0.0]], [0.0], [0, 1])
+    weight, bias = np.zeros((3, 2, 2)), np.zeros((3, 2))
+    weight[:, 1] = [0.0, 1.0]
+    model.tree_ = replace(model.tree_, linear_weight=weight, linear_bias=bias)
+    assert 0 < find_exactly(model, [3.0, 0.0], to=1).distance < 1e-5
+    assert find_exactly(model, [3.0, 0.5], to=0).x.tolist() == [3.0, 0.0]
+
+
+def test_models_of_one_leaf_and_of_outputs_have_counterfactuals():
+    X = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+    model, _, _ = fitted(max_depth=0, leaf_model="linear")
+    model.fit(X, (X[:, 0] + X[:, 1] > 0).astype(int))
+    for row in X[:10]:
+        change = find_exactly(model, row)
+        assert change.predicted == model.predict(change.x[None])[0] != model.predict(row[None])[0]
+    numbers = plain_regressor(max_depth=1, leaf_model="linear").fit(X, np.abs(X[:, 0]) + X[:, 1])
+    for row, by in product(X[:10], (0.5, -0.5)):
+        change = find_exactly(numbers, row, by=by)
+        moved = (numbers.predict(change.x[None]) - numbers.predict(row[None]))[0] / by
+        assert moved >= 1
+        assert change.predicted == pytest.approx(numbers.predict(change.x[None])[0])
+        random = np.random.default_rng(1).normal(size=(5000, 3))
+        sphere = random / np.linalg.norm(random, axis=1, keepdims=True) / numbers.tree_.statistics.scaling.factor
+        near = (row + 0.999 * change.distance * sphere).astype(np.float32)
+        assert ((numbers.predict(near) - numbers.predict(row[None])) / by < 1).all()
 
 
 def test_distances_are_measured_in_the_scale_of_the_training():
@@ -77,6 +122,18 @@ def test_a_row_that_ties_needs_next_to_no_change():
     change = find_exactly(model, [3.0, -3.0])  # a score of exactly zero goes left
     assert change.predicted == 1
     assert 0 < change.distance < 1e-5
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_row_of_zeros_on_a_boundary_needs_a_change(whole):
+    X = np.random.default_rng(0).integers(-3, 4, (50, 2)).astype(np.float32)
+    model = written(TreeStructure.stump(), [[0.0, 1.0]], [0.0], [0, 1], X=X, y=(X[:, 1] > 0).astype(int))
+    assert model.predict([[0.0, 0.0]])[0] == 0
+    statistics = replace(model.tree_.statistics, whole=np.full(2, whole, dtype=np.uint8))
+    model.tree_ = replace(model.tree_, statistics=statistics)
+    change = find_exactly(model, [0.0, 0.0])
+    assert change.predicted == model.predict(change.x[None])[0] == 1
+    assert change.x[1] == 1 if whole else change.x[1] < 1e-6
 
 
 def test_the_class_of_the_row_itself_is_reached_by_no_change():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -79,3 +81,16 @@ def test_errors_of_every_kind_of_tree_and_string_labels_are_attributed(changes):
 def test_labels_must_be_as_many_as_rows(four_bins):
     with pytest.raises(ValueError, match="inconsistent"):
         explain.attribute_errors(four_bins, line([1, 2]), [0])
+
+
+def test_linear_leaves_predict_the_true_class_of_a_row_or_not(four_bins):
+    weight, bias = np.zeros((7, 3, 1)), np.log(np.eye(3)[[0, 0, 0, 0, 1, 2, 0]] + 1e-3)
+    weight[5, 1], bias[5, 1] = 4.0, 4.0  # right of −0.75, leaf 2 of most rows of class 2 predicts class 1
+    four_bins.tree_ = replace(four_bins.tree_, linear_weight=weight, linear_bias=bias)
+    rows = line([-0.5, -0.9, -0.5, 0.5, 0.5])
+    assert four_bins.predict(rows).tolist() == [1, 1, 1, 1, 1]
+    found = explain.attribute_errors(four_bins, rows, [2, 0, 0, 2, 1])
+    assert found.rows.tolist() == [0, 1, 2, 3]
+    # In the place of the first row the other side has no class 2 either, and the last one is an error of its leaf.
+    assert found.split.tolist() == [-1, 1, 1, -1]
+    assert explain.attribute_errors(four_bins, line([-2.5]), [2]).split.tolist() == [0]

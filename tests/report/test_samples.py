@@ -50,8 +50,9 @@ def test_steps_are_those_of_explain_path(kind, page):
         assert np.isnan(steps[sample, len(way.steps) :]).all()
 
 
-def test_changes_are_those_of_find_counterfactual(page):
-    model, X, y = fitted()
+@pytest.mark.parametrize("leaf_model", ["constant", "linear"])
+def test_changes_are_those_of_find_counterfactual(page, leaf_model):
+    model, X, y = fitted(leaf_model=leaf_model)
     samples = page(model, X, y, max_samples=5)[1]["samples"]
     rows_kept = unpacked(samples["row"])
     assert samples["changes"]
@@ -88,8 +89,9 @@ def test_wide_rows_keep_the_features_with_the_largest_weights(page):
     assert unpacked(samples["values"])[0].tolist() == X[row, shown].tolist()
 
 
-def test_errors_are_attributed_as_by_explain(page):
-    model, X, y = fitted()
+@pytest.mark.parametrize("leaf_model", ["constant", "linear"])
+def test_errors_are_attributed_as_by_explain(page, leaf_model):
+    model, X, y = fitted(leaf_model=leaf_model)
     wrong = (y + (np.arange(len(y)) % 3 == 0)) % 4
     assert page(model, X, wrong)[1]["error_attribution"] == [
         list(entry) for entry in explain.attribute_errors(model, X, wrong).table()

@@ -297,8 +297,8 @@ def _score_classes(y: Array, predicted: Array, labels: list[Any]) -> list[dict[s
 def _attribute_errors(model: Any, rows: LabelledRows) -> list[dict[str, Any]]:
     from crisptree.explain import attribute_errors
 
-    if is_forest(model) or model.tree_.is_linear:
-        return []  # an error of many trees, or of a linear model in a leaf, is not that of one split
+    if is_forest(model):
+        return []  # an error of many trees is not that of one split
     table = attribute_errors(model, *rows.of_known_classes(model.classes_)).table()
     return [{"split": None if split < 0 else split, "errors": errors, "share": share} for split, errors, share in table]
 

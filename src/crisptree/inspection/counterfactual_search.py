@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
@@ -28,6 +28,9 @@ Successors = Iterator[tuple[float, "Region | FeasibleRow"]]
 OVERSHOOT_FACTORS = tuple(4.0**power for power in range(-6, 2))
 """Distances beyond a boundary to aim at, in units of the largest rounding error that a score there can have."""
 
+OVERSHOOT_FROM_ZERO = 2.0**-16
+"""The same unit in the scaled space for a boundary through values of zero, which have no rounding error."""
+
 INTEGER_TOLERANCE = 1e-6
 """Values this close to a feasible one are rounded to it."""
 
@@ -45,6 +48,9 @@ EMPTY_RESIDUAL = 1e-9
 
 MIN_NORMAL_LENGTH = 1e-12
 """A unit normal whose part in the free features is shorter does not constrain them."""
+
+MIN_SCORE = 2.0**-40
+"""Scores of a linear leaf below this share of the sum of their terms may be ties."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,16 +113,48 @@ class FeasibleSet:
 
 
 class FeasibleRow(NamedTuple):
-    """A row that prediction sends to a wanted leaf."""
+    """A row that prediction sends to a wanted leaf, whose model predicts what is wanted."""
 
     x: Singles
     leaf: int
     distance: float
 
 
+class HalfSpaces(NamedTuple):
+    """Half-spaces weight · x + bias ≥ 0 in which the model of a leaf predicts what is wanted."""
+
+    weight: Doubles  # (m, n_features)
+    bias: Doubles  # (m,)
+    normals: Doubles  # unit normals in the scaled space
+    length: Doubles
+    distances: Doubles  # from the row, below 0 inside
+
+    @classmethod
+    def of(cls, weight: Doubles, bias: Doubles, row: Singles, unit: Doubles) -> HalfSpaces | None:
+        """Leave out those that no change of the row affects; None if the row is outside one of these."""
+        scores, length = weight @ row + bias, np.linalg.norm(weight * unit, axis=1)
+        bounds = length > 0
+        if (scores[~bounds] < 0).any():
+            return None
+        weight, length = weight[bounds], length[bounds]
+        return cls(weight, bias[bounds], weight * unit / length[:, None], length, -scores[bounds] / length)
+
+
+class LeafGoals(NamedTuple):
+    """What linear leaves shall predict.
+
+    ``is_met`` tells whether a leaf predicts it for a row. ``parts`` returns, for a leaf, the weights and offsets of the
+    half-spaces of every convex part in which it does.
+    """
+
+    is_met: Callable[[int, Singles], bool]
+    parts: Callable[[int], Iterator[tuple[Doubles, Doubles]]]
+
+
 class Region(NamedTuple):
     """A part of the region of a node: the splits and signs of its half-spaces, the distance to keep from each boundary,
-    bounds of single features, and the step δ to its nearest point, None until it is computed.
+    bounds of single features, the step δ to its nearest point, None until it is computed, and in a linear leaf the
+    half-spaces of its model, whose offsets follow those of the splits.
     """
 
     node: int
@@ -125,6 +163,7 @@ class Region(NamedTuple):
     offsets: tuple[float, ...]
     limits: tuple[tuple[int, float, float], ...]
     step: Doubles | None
+    goal: HalfSpaces | None = None
 
 
 class CounterfactualSearch:
@@ -140,8 +179,10 @@ class CounterfactualSearch:
         wanted: Flags,
         feasible: FeasibleSet | None = None,
         max_programs: int = MAX_PROGRAMS,
+        goals: LeafGoals | None = None,
     ) -> None:
         self.tree, self.row, self.wanted, self.max_programs = tree, row, wanted, max_programs
+        self.goals = goals
         self.feasible = FeasibleSet.unconstrained(tree) if feasible is None else feasible
         weight = tree.weight.astype(np.float64)
         scaled = weight * self.feasible.unit
@@ -157,6 +198,10 @@ class CounterfactualSearch:
     def is_exact(self) -> bool:
         """True while the first row found is the nearest; beyond the limit the search goes depth-first."""
         return self.n_programs <= self.max_programs
+
+    def accepts(self, leaf: int, x: Singles) -> bool:
+        """Return True if a leaf is wanted, and its model predicts what is wanted for a row."""
+        return bool(self.wanted[leaf]) and (self.goals is None or self.goals.is_met(leaf, x))
 
     def iterate_rows(self) -> Iterator[FeasibleRow]:
         """Yield feasible rows of wanted leaves, nearest first."""
@@ -190,6 +235,9 @@ class CounterfactualSearch:
                 yield float(np.linalg.norm(step)), region._replace(step=step)
             return
         if region.node >= self.tree.structure.n_splits:
+            if self.goals is not None and region.goal is None:
+                yield from self._divide_leaf(region, region.step, distance, self.goals)
+                return
             yield from self._visit_leaf(region, region.step, distance)
             return
         split, structure = region.node, self.tree.structure
@@ -204,11 +252,24 @@ class CounterfactualSearch:
             child, missing = Region(node, *turns, region.limits, region.step), -sign * position
             yield (distance, child) if missing <= 0 else (float(np.hypot(distance, missing)), child._replace(step=None))
 
+    def _divide_leaf(self, region: Region, step: Doubles, distance: float, goals: LeafGoals) -> Successors:
+        """Divide the region of a linear leaf into the parts in which its model predicts what is wanted."""
+        for weight, bias in goals.parts(region.node - self.tree.structure.n_splits):
+            goal = HalfSpaces.of(weight, bias, self.row, self.feasible.unit)
+            if goal is None:
+                continue
+            part = region._replace(offsets=(*region.offsets, *[0.0] * len(goal.length)), goal=goal)
+            missing = float((goal.distances - goal.normals @ step).max(initial=0.0))
+            yield (distance, part) if missing <= 0 else (float(np.hypot(distance, missing)), part._replace(step=None))
+
     def _solve(self, region: Region) -> Doubles | None:
         """Compute the step to the nearest point of a region."""
         splits, signs = list(region.splits), np.array(region.signs)
         self.n_programs += 1
-        distances = np.array(region.offsets) - signs * self.scores[splits] / self.length[splits]
+        normals, distances = signs[:, None] * self.normals[splits], -signs * self.scores[splits] / self.length[splits]
+        if region.goal is not None:
+            normals = np.concatenate([normals, region.goal.normals])
+            distances = np.concatenate([distances, region.goal.distances])
         low, high = self.feasible.lower.copy(), self.feasible.upper.copy()
         for feature, least, largest in region.limits:
             low[feature], high[feature] = max(low[feature], least), min(high[feature], largest)
@@ -216,7 +277,7 @@ class CounterfactualSearch:
         with np.errstate(invalid="ignore"):  # an infinite bound of a fixed feature
             low = np.where(moves, (low - self.row) * self.feasible.factor, 0.0)
             high = np.where(moves, (high - self.row) * self.feasible.factor, 0.0)
-        return project_onto_polytope(signs[:, None] * self.normals[splits], distances, low, high)
+        return project_onto_polytope(normals, np.array(region.offsets) + distances, low, high)
 
     def _visit_leaf(self, region: Region, step: Doubles, distance: float) -> Successors:
         """Yield the nearest point of a leaf if it is feasible and routed there; else the parts around it."""
@@ -230,7 +291,7 @@ class CounterfactualSearch:
         if not np.isfinite(rounded).all():
             return
         leaf = int(route_rows(self.tree, rounded[None], 1)[0])
-        if self.wanted[leaf]:
+        if self.accepts(leaf, rounded):
             moved = (rounded.astype(np.float64) - self.row) * self.feasible.factor
             yield float(np.linalg.norm(moved)), FeasibleRow(rounded, leaf, float(np.linalg.norm(moved)))
             return
@@ -243,11 +304,16 @@ class CounterfactualSearch:
         splits = list(region.splits)
         size = np.abs(self.row) + np.abs(rounded.astype(np.float64) - self.row)
         terms = np.abs(self.tree.weight[splits]) @ size + np.abs(self.tree.bias[splits])
-        rounding = (len(self.row) + 2) * 2.0**-24 * terms / self.length[splits]
+        length, turns = self.length[splits], zip(region.splits, region.signs, strict=True)
+        is_inside = [(self.tree.scores(rounded[None], split)[0] > 0) == (sign > 0) for split, sign in turns]
+        if region.goal is not None:
+            goal = region.goal
+            goal_terms = np.abs(goal.weight) @ size + np.abs(goal.bias)
+            is_inside += (goal.weight @ rounded + goal.bias > MIN_SCORE * goal_terms).tolist()
+            terms, length = np.concatenate([terms, goal_terms]), np.concatenate([length, goal.length])
+        rounding = np.where(terms > 0, (len(self.row) + 2) * 2.0**-24 * terms / length, OVERSHOOT_FROM_ZERO)
         offsets = list(region.offsets)
-        for index, (split, sign) in enumerate(zip(region.splits, region.signs, strict=True)):
-            if (self.tree.scores(rounded[None], split)[0] > 0) == (sign > 0):
-                continue
+        for index in np.flatnonzero(~np.array(is_inside, dtype=bool)):
             larger = [f * rounding[index] for f in OVERSHOOT_FACTORS if f * rounding[index] > offsets[index]]
             if not larger:
                 return None
@@ -290,7 +356,7 @@ class CounterfactualSearch:
 
 
 def round_changes(search: CounterfactualSearch, nearest: FeasibleRow, numbers: Sequence[int]) -> FeasibleRow:
-    """Round changed numbers, the largest change first, as long as the row stays feasible and in a wanted leaf.
+    """Round changed numbers, the largest change first, as long as the row stays feasible and accepted.
 
     A number moves on in the direction of its change first, by ``ROUND_CHANGE`` of the change or ``ROUND_SPREAD`` of its
     spread, or else to either side.
@@ -316,7 +382,7 @@ def round_changes(search: CounterfactualSearch, nearest: FeasibleRow, numbers: S
             tried = x.copy()
             tried[feature] = round_within(float(low), float(high), near=value)
             leaf = int(route_rows(search.tree, tried[None], 1)[0])
-            if search.wanted[leaf] and feasible.lower[feature] <= tried[feature] <= feasible.upper[feature]:
+            if search.accepts(leaf, tried) and feasible.lower[feature] <= tried[feature] <= feasible.upper[feature]:
                 x, nearest = tried, nearest._replace(leaf=leaf)
                 break
     distance = float(np.linalg.norm((x.astype(np.float64) - row) * feasible.factor))
@@ -325,7 +391,7 @@ def round_changes(search: CounterfactualSearch, nearest: FeasibleRow, numbers: S
 
 def _depth(item: Region | FeasibleRow) -> int:
     """Return the rank for depth-first search: the more constraints, the earlier."""
-    return -(2**30) if isinstance(item, FeasibleRow) else -len(item.limits) - len(item.splits)
+    return -(2**30) if isinstance(item, FeasibleRow) else -len(item.limits) - len(item.offsets)
 
 
 def project_onto_halfspaces(normals: Doubles, distances: Doubles) -> Doubles | None:

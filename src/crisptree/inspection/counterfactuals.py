@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.inspection.counterfactual_search import MAX_PROGRAMS, CounterfactualSearch, FeasibleSet, round_changes
+from crisptree.inference import FlatTree
+from crisptree.inspection.counterfactual_search import (
+    MAX_PROGRAMS,
+    CounterfactualSearch,
+    FeasibleSet,
+    LeafGoals,
+    round_changes,
+)
 from crisptree.inspection.decision_path import Push, rank_pushes
 from crisptree.inspection.display import Printable, format_change, format_short, sanitize_names
-from crisptree.inspection.model_view import InputColumn, ModelView, require_linear_splits, view_model
+from crisptree.inspection.model_view import (
+    InputColumn,
+    ModelView,
+    linear_models,
+    require_linear_splits,
+    view_model,
+)
 from crisptree.inspection.validation import check_boolean, check_integer
 
 Doubles = npt.NDArray[np.float64]
@@ -109,9 +122,9 @@ def find_counterfactual(
     """Find the nearest row, in the scaled space of training, to which a tree with linear splits gives another class.
 
     A leaf is the intersection of at most ``max_depth`` half-spaces, so its nearest point is the solution of a small
-    quadratic program. A best-first search over nodes solves only those that may hold the nearest point; integers and
-    categories are found by branch and bound. The returned row has been predicted in single precision; a leaf too thin
-    for any float32 row is skipped.
+    quadratic program; the linear model of a leaf adds a half-space for every other class. A best-first search over
+    nodes solves only those that may hold the nearest point; integers and categories are found by branch and bound. The
+    returned row has been predicted in single precision; a leaf too thin for any float32 row is skipped.
 
     Parameters
     ----------
@@ -146,7 +159,7 @@ def find_counterfactual(
     Returns
     -------
     Counterfactual or None
-        None where no such change reaches a leaf of such a class.
+        None where no such change gives the row such a class.
 
     Examples
     --------
@@ -163,7 +176,6 @@ def find_counterfactual(
     True
     """
     view = view_model(model, "explain.find_counterfactual")
-    view.check_has_constant_leaves("explain.find_counterfactual")
     top, columns, labels = check_integer("top", top, 0), view.columns, view.classes.tolist()
     if to is not None and (np.ndim(to) or to not in labels):
         expected = "None for regression" if view.is_regression else f"one of the classes {labels}"
@@ -214,13 +226,16 @@ def search_counterfactual(
     ``rounds`` rounds changed numbers.
     """
     tree = require_linear_splits(view.tree, "explain.find_counterfactual")
-    outputs = tree.labels()
-    current = outputs[view.apply(row[None])[0]]
-    if by is not None:
-        wanted = (((outputs - current) * np.sign(by)) >= np.abs(by)).all(axis=1)
-    else:
-        wanted = outputs != current if to is None else outputs == to
-    search = CounterfactualSearch(tree, row, wanted, feasible, max_programs)
+    current = tree.predictions(view.apply(row[None]), row[None])[0]
+
+    def is_wanted(predictions: npt.NDArray[Any]) -> Flags:
+        if by is not None:
+            return np.asarray((((predictions - current) * np.sign(by)) >= np.abs(by)).all(axis=1))
+        return predictions != current if to is None else predictions == to
+
+    goals = _make_leaf_goals(tree, is_wanted, current, by)
+    wanted = is_wanted(tree.labels()) if goals is None else np.ones(tree.structure.n_leaves, dtype=bool)
+    search = CounterfactualSearch(tree, row, wanted, feasible, max_programs, goals)
     nearest = next(search.iterate_rows(), None) if wanted.any() else None
     if nearest is None:
         if not search.is_exact:
@@ -236,10 +251,36 @@ def search_counterfactual(
     sizes = moved * feasible.factor
     changes = rank_pushes(view, row, moved, sizes, top)
     by_column = _rank_changes(view.columns, row, nearest.x, sizes, top)
-    label, original = view.predict_leaf(nearest.leaf), view.restore_table_row(nearest.x)
+    label, original = view.predict_leaf(nearest.leaf, nearest.x[None]), view.restore_table_row(nearest.x)
     return Counterfactual(
         nearest.x, label, nearest.leaf, nearest.distance, changes, by_column, search.is_exact, original
     )
+
+
+def _make_leaf_goals(
+    tree: FlatTree, is_wanted: Callable[[npt.NDArray[Any]], Flags], current: Any, by: Doubles | None
+) -> LeafGoals | None:
+    """Make the goals of linear leaves: that a wanted class has the largest score, or that means change by ``by``."""
+    models = linear_models(tree)
+    if models is None:
+        return None
+    weights, offsets = (part[tree.structure.n_splits :] for part in models)
+
+    def is_met(leaf: int, x: Singles) -> bool:
+        return bool(is_wanted(tree.predictions(np.array([leaf]), x[None]))[0])
+
+    def parts(leaf: int) -> Iterator[tuple[Doubles, Doubles]]:
+        weight, bias = weights[leaf], offsets[leaf]
+        if by is not None:
+            sign, bounded = np.sign(by), by != 0
+            yield (sign[:, None] * weight)[bounded], (sign * (bias - current) - np.abs(by))[bounded]
+            return
+        classes = np.arange(len(bias))
+        for label in classes[is_wanted(classes)]:
+            others = classes != label
+            yield weight[label] - weight[others], bias[label] - bias[others]
+
+    return LeafGoals(is_met, parts)
 
 
 def _rank_changes(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from crisptree.inference import CrispTree
-from crisptree.inference.flat_tree import visit_splits
+from crisptree.inference.flat_tree import Rows, group_by_leaf, visit_splits
 from crisptree.inspection.decision_path import margin_scales
 from crisptree.inspection.display import Printable
 from crisptree.inspection.model_view import view_model
@@ -23,6 +23,9 @@ Integers = npt.NDArray[np.int64]
 
 DEFAULT_LIMITS = (0.1, 0.25, 0.5, 1.0)
 NO_SPLIT = -1
+
+PREDICTIONS_AT_ONCE = 2**22
+"""Predictions of nodes for rows that are compared at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +175,9 @@ def attribute_errors(model: Any, X: Any, y: Any) -> ErrorAttribution:
     """Attribute every misclassified row to the split where it went wrong.
 
     That is the deepest split on its path where most training rows of its true class go to the other child and where a
-    leaf below that child predicts this class. Some errors have no such split: the class has no leaf, or the row went
-    with most rows of its class everywhere. These are attributed to −1.
+    leaf below that child predicts this class; a leaf with a linear model, for this row. Some errors have no such split:
+    the class has no leaf, or the row went with most rows of its class everywhere, so that the model of its leaf is
+    wrong. These are attributed to −1.
 
     Parameters
     ----------
@@ -195,24 +199,32 @@ def attribute_errors(model: Any, X: Any, y: Any) -> ErrorAttribution:
     """
     view = view_model(model, "explain.attribute_errors")
     view.check_is_classification("explain.attribute_errors", "plots.plot_residuals shows its errors.")
-    view.check_has_constant_leaves("explain.attribute_errors")
     view.check_takes_rows("explain.attribute_errors")
-    leaf, labels = view.apply(view.prepare_rows(X)), column_or_1d(y)
+    rows, labels = view.prepare_rows(X), column_or_1d(y)
+    leaf = view.apply(rows)
     check_consistent_length(leaf, labels)
-    return attribute_leaf_errors(view.tree, leaf, class_numbers(labels, view.classes))
+    return attribute_leaf_errors(view.tree, rows, leaf, class_numbers(labels, view.classes))
 
 
-def attribute_leaf_errors(tree: CrispTree, leaf: Integers, true: Integers) -> ErrorAttribution:
-    """Attribute errors from the leaves of rows and their true class indices, −1 where unknown."""
+def attribute_leaf_errors(tree: CrispTree, X: Rows, leaf: Integers, true: Integers) -> ErrorAttribution:
+    """Attribute errors from rows, their leaves and their true class indices, −1 where unknown."""
+    wrong = np.flatnonzero(tree.predictions(leaf, X) != true)
+    split = np.full(len(wrong), NO_SPLIT, dtype=np.int64)
+    for block in row_blocks(len(wrong), max(1, PREDICTIONS_AT_ONCE // tree.structure.n_nodes)):
+        split[block] = _find_wrong_turns(tree, X[wrong[block]], leaf[wrong[block]], true[wrong[block]])
+    return ErrorAttribution(wrong, split)
+
+
+def _find_wrong_turns(tree: CrispTree, X: Rows, leaf: Integers, true: Integers) -> Integers:
+    """Find the deepest split with most rows of a row's class, and a leaf that predicts it, on the other side."""
     structure, counts = tree.structure, tree.statistics.node_counts
-    has_leaf = structure.sums_below(np.eye(counts.shape[1])[tree.labels()]) > 0
-    # The responsible split of each leaf and true class; the last column is that of unknown classes.
-    responsible = np.full((structure.n_leaves, counts.shape[1] + 1), NO_SPLIT, dtype=np.int64)
-    for end in range(structure.n_leaves):
-        for split, goes_right in structure.path(end):
+    is_right = [tree.predictions(np.full(len(true), end), X) == true for end in range(structure.n_leaves)]
+    has_leaf = structure.sums_below(np.array(is_right, dtype=np.float64)) > 0
+    found = np.full(len(true), NO_SPLIT, dtype=np.int64)
+    for rows in group_by_leaf(leaf):
+        for split, goes_right in structure.path(int(leaf[rows[0]])):
             sides = structure.right_nodes[split], structure.left_nodes[split]
             taken, other = sides if goes_right else sides[::-1]
-            is_wrong_turn = has_leaf[other] & (counts[other] > counts[taken])
-            responsible[end, :-1][is_wrong_turn] = split  # a deeper split replaces those above
-    wrong = np.flatnonzero(tree.labels(leaf) != true)
-    return ErrorAttribution(wrong, responsible[leaf[wrong], true[wrong]])
+            is_wrong_turn = has_leaf[other, rows] & (counts[other, true[rows]] > counts[taken, true[rows]])
+            found[rows[is_wrong_turn]] = split  # a deeper split replaces those above
+    return found

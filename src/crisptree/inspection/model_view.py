@@ -329,14 +329,6 @@ class ModelView:
             return float(output[0]) if len(output) == 1 else output
         return self.classes[output]
 
-    def check_has_constant_leaves(self, purpose: str) -> None:
-        """Refuse linear leaves where a leaf must have one prediction."""
-        if self.tree.is_linear:
-            raise TypeError(
-                f"{purpose} needs constant leaves; with leaf_model='linear' the prediction also depends on the row. "
-                "Train with leaf_model='constant'."
-            )
-
     # Rows and labels.
 
     def prepare_rows(self, X: Any) -> Singles:

@@ -565,7 +565,7 @@ def make_notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[st
         ],
         "error_attribution": [
             (attribution is None, "Not shown: errors are known only for rows with true classes."),
-            (attribution == [], "None of the rows is misclassified, or leaves are linear and have no single class."),
+            (attribution == [], "None of the rows is misclassified."),
         ],
     }
     return {name: [text for holds, text in reasons if holds] for name, reasons in sections.items()}

@@ -118,9 +118,7 @@ def collect_samples(view: ModelView, rows: ReportRows, max_samples: int) -> dict
 
 def collect_error_attribution(view: ModelView, rows: ReportRows) -> list[list[float]]:
     """Collect [split, errors, share of all errors], most errors first; split −1 for errors without one."""
-    if view.tree.is_linear:  # a linear leaf has no single class
-        return []
-    return [list(entry) for entry in attribute_leaf_errors(view.tree, rows.leaf, rows.labels).table()]
+    return [list(entry) for entry in attribute_leaf_errors(view.tree, rows.X, rows.leaf, rows.labels).table()]
 
 
 def select_rows(rows: ReportRows, max_samples: int) -> Integers:
@@ -214,12 +212,7 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
 
 def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, Any]) -> dict[str, Any]:
     """Collect the counterfactuals of the first samples, by sample index."""
-    if (
-        not isinstance(view.tree, FlatTree)
-        or not view.tree.structure.n_splits
-        or view.tree.is_linear
-        or view.is_regression
-    ):
+    if not isinstance(view.tree, FlatTree) or view.is_regression:
         return {}
     changes, columns = {}, view.columns
     everything, costs = np.ones(len(columns), dtype=bool), np.ones(len(columns))
@@ -234,7 +227,7 @@ def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, 
         if change is None:
             continue
         entry = {
-            "predicted": int(view.tree.labels(change.leaf)),
+            "predicted": int(view.tree.predictions(np.array([change.leaf]), change.x[None])[0]),
             "leaf": int(change.leaf),
             "distance": float(change.distance),
             "count": sum(column.value(x) != column.value(change.x) for column in columns) if is_table else 0,

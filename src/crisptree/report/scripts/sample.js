@@ -226,7 +226,6 @@ function beforeAfter(split, next) {
 
 function changeOf(sample, listener) {
   if (!DATA.linear) return hint("It can be computed for linear splits only; those of this tree are modules.");
-  if (!N_SPLITS) return hint("A single leaf predicts the same for every row.");
   const change = DATA.samples.changes[sample];
   const searched = DATA.samples.changes_searched;
   if (!change)
