@@ -263,7 +263,7 @@ def test_the_documented_paths_exist_and_are_short():
     assert len(page.splitlines()) <= 150
     files = [{resolved(name)[0] for name in re.findall(r"`(crisptree\.[\w.]+)`", path)} for path in paths]
     assert all(3 <= len(those) <= 12 for those in files)
-    of_selection = {f"selection.{name}" for name in ("search", "candidates", "evaluators", "parameters")}
+    of_selection = {f"selection.{name}" for name in ("search", "candidates", "evaluators")}
     a_default_fit = {"pipeline.trees", *of_selection}
     assert {f"crisptree.{name}" for name in a_default_fit} <= files[0] | files[4]
 

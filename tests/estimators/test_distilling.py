@@ -229,7 +229,7 @@ def test_candidates_are_not_scored_on_copies_of_their_training_rows(monkeypatch)
     for fold in scored:
         among = {tuple(row) for row in X.astype(np.float32)}
         assert all(tuple(row) in among for row in fold.held_out.X)
-        nearest = np.abs(fold.held_out.X[:, None] - fold.problem.training.X).max(axis=2).min(axis=1)
+        nearest = np.abs(fold.held_out.X[:, None] - fold.task.training.X).max(axis=2).min(axis=1)
         assert nearest.min() > 1e-2
 
 
@@ -240,7 +240,7 @@ def test_candidates_of_readable_trees_are_not_scored_on_copies_of_their_training
     CrispTreeClassifier.readable(max_leaf_nodes=2, max_depth=1, random_state=0).distill(FOREST, X, copies=1, noise=1e-3)
     assert folds
     for fold in folds:
-        nearest = np.abs(fold.held_out.X[:, None] - fold.problem.training.X).max(axis=2).min(axis=1)
+        nearest = np.abs(fold.held_out.X[:, None] - fold.task.training.X).max(axis=2).min(axis=1)
         assert nearest.min() > 1e-2
 
 

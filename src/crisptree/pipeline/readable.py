@@ -63,8 +63,8 @@ def distil_readable(
     merits: dict[int, list[float]] = {}
     folds = make_folds(task, seed, source)[:MAX_FOLDS]
     for fold in folds:
-        trained = fit_tree(make_spec(parameters, fold.problem), fold.problem).tree
-        for size, tree in grow_readable(trained, limits, fold.problem, make_spec).items():
+        trained = fit_tree(make_spec(parameters, fold.task), fold.task).tree
+        for size, tree in grow_readable(trained, limits, fold.task, make_spec).items():
             merits.setdefault(size, []).append(_score(tree, fold.held_out))
     trees = grow_readable(teacher, limits, task, make_spec)
     known = {size: np.mean(values) for size, values in merits.items() if len(values) == len(folds) and size in trees}

@@ -190,7 +190,7 @@ def order(tree: SomeTree, parameters: Mapping[str, Any]) -> SomeTree:
 
 
 def resolve_postprocessing(
-    tree: SomeTree, parameters: Mapping[str, Any], problem: TrainingTask, held_out: RowSet | None, mean_weight: float
+    tree: SomeTree, parameters: Mapping[str, Any], task: TrainingTask, held_out: RowSet | None, mean_weight: float
 ) -> dict[str, Any]:
     """Resolve "auto" of pruning, then of shrinkage, on held-out rows; in a process group one process does it for all.
 
@@ -210,7 +210,7 @@ def resolve_postprocessing(
             selected["shrinkage"] = strength
         return selected
 
-    return {**parameters, **(problem.compute_once(select) if is_postprocessing_unresolved(parameters) else {})}
+    return {**parameters, **(task.compute_once(select) if is_postprocessing_unresolved(parameters) else {})}
 
 
 @dataclass(frozen=True, eq=False)
@@ -472,7 +472,7 @@ def try_cart(search: CandidateSearch) -> Candidates:
 def try_linear_leaves(search: CandidateSearch) -> Candidates:
     """A linear model, and CART's thresholds with linear leaves at every depth; hyperplanes where they are asked for."""
     given, n_outputs = search.parameters.get("leaf_model"), search.target.n_classes or 1
-    n_values = n_outputs * search.problem.training.X.shape[1]
+    n_values = n_outputs * search.task.training.X.shape[1]
     # Pruning counts constant leaves, and a linear leaf has all features.
     is_restricted = any(search.parameters.get(name) is not None for name in RESTRICTIONS_OF_LINEAR_LEAVES)
     is_offered = search.is_free("leaf_model") and not is_restricted
@@ -489,7 +489,7 @@ def try_linear_leaves(search: CandidateSearch) -> Candidates:
         model = {"leaf_model": "linear"}
         has_splits = given == "linear" and not search.is_axis_aligned
         batch.append(oblique | model | limit(MAX_DEPTH_OF_LINEAR_LEAVES["oblique"] if has_splits else 0))
-        if search.seeks_thresholds and search.problem.training.X.shape[1] <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
+        if search.seeks_thresholds and search.task.training.X.shape[1] <= MAX_FEATURES_OF_LINEAR_LEAVES_OF_CART:
             for size in limit_leaf_sizes(search, MIN_SAMPLES_OF_LINEAR_LEAVES["linear"]):
                 batch.append(CART_SPLITS | model | size | limit(MAX_DEPTH_OF_LINEAR_LEAVES["axis"]))
     if search.seeks_thresholds and (given == BRANCH_LINEAR or is_offered):
@@ -522,7 +522,7 @@ def try_scales(search: CandidateSearch) -> Candidates:
     if search.is_sparse:
         yield [search.best_of(is_oblique).values | {"scale": "feature"}]
         return
-    spread = search.folds[0].problem.scaling.spread
+    spread = search.folds[0].task.scaling.spread
     low, high = np.quantile(spread[spread > 0], (0.1, 0.9)) if spread.any() else (1.0, 1.0)
     if SPREAD_RATIOS_OF_ONE_UNIT[0] < high / low < SPREAD_RATIOS_OF_ONE_UNIT[1]:
         yield [search.best_of(is_oblique).values | {"scale": "global"}]
@@ -578,10 +578,10 @@ def try_thresholds_in_forest(search: CandidateSearch) -> Candidates:
 
 def try_linear_leaves_in_forest(search: CandidateSearch) -> Candidates:
     """CART's thresholds with linear leaves, of several penalties: for regression only."""
-    n_features = search.problem.training.X.shape[1]
+    n_features = search.task.training.X.shape[1]
     if not (search.target.is_regression and search.seeks_thresholds and search.is_free("leaf_model")):
         return
-    unit = search.problem.mean_weight
+    unit = search.task.mean_weight
     limit = {"max_depth": None if search.has_free_depth else search.max_depth, "finetune_epochs": 0}
     yield [
         CART_SPLITS

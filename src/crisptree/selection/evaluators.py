@@ -126,7 +126,7 @@ class FoldTree:
     @cached_property
     def leaf(self) -> npt.NDArray[np.int64]:
         """The leaf of every training row."""
-        return route_rows(self.tree, self.fold.problem.training.X, 1)
+        return route_rows(self.tree, self.fold.task.training.X, 1)
 
     @cached_property
     def held_out_leaf(self) -> npt.NDArray[np.int64]:
@@ -135,7 +135,7 @@ class FoldTree:
 
     def predict_shrunk(self, leaf_prior: float, n_rows: float = TRIAL_SHRINKAGE) -> Callable[[int], Doubles]:
         """Return a function that predicts the held-out rows by the tree truncated at a depth, its leaves shrunk."""
-        tree, strength = self.tree, n_rows * self.fold.problem.mean_weight
+        tree, strength = self.tree, n_rows * self.fold.task.mean_weight
         tables = end_tables(tree.target, tree.structure, tree.statistics.node_counts, leaf_prior, strength)
         return lambda depth: np.asarray(tables[tree.structure.nodes_by_depth[depth][self.held_out_leaf]])
 
@@ -151,7 +151,7 @@ class FoldTree:
         ends, used = number[whole.nodes_by_depth[depth]], None
         if of_branches and structure.n_splits:
             used = np.flatnonzero((self.tree.weight[nodes[: structure.n_splits]] != 0).any(axis=0))
-        weight, steps = fold.problem.training.weight, STEPS_TO_SCORE
+        weight, steps = fold.task.training.weight, STEPS_TO_SCORE
         models = fit_routed(structure, ends[self.leaf], fold.leaf_rows, weight, penalties, used, steps)
         return predict_routed(models, structure, ends[self.held_out_leaf], fold.held_out_leaf_rows.x)
 
@@ -270,7 +270,7 @@ class TreeEvaluator(Evaluator):
         n_workers = limit_trainings(min(len(folds), n_threads(spec.n_jobs))) if is_lbfgs else 1
         spec = spec if n_workers == 1 else replace(spec, n_jobs=1)
         with workers(n_workers) as each_of:
-            return list(each_of(lambda fold: _as_flat(fit_tree(spec, fold.problem).tree), folds))
+            return list(each_of(lambda fold: _as_flat(fit_tree(spec, fold.task).tree), folds))
 
     def _score_depth(
         self,
@@ -373,7 +373,7 @@ class TreeEvaluator(Evaluator):
     def _list_penalties(self, trees: Sequence[FoldTree], depth: int) -> list[float]:
         """Return the penalties that are compared, in the unit of the weights."""
         grid = PENALTIES if depth else PENALTIES_OF_ONE_LEAF
-        unit = float(np.mean([one.fold.problem.mean_weight for one in trees]))
+        unit = float(np.mean([one.fold.task.mean_weight for one in trees]))
         return [unit * penalty for penalty in grid[trees[0].tree.target.name]]
 
     def _find_shrinkage(self, trees: Sequence[FoldTree], depth: int | None) -> float:
@@ -382,7 +382,7 @@ class TreeEvaluator(Evaluator):
             select_strength(
                 [(truncate(one.tree, one.cap_depth(depth)), (rows.X, rows.y, rows.weight))],
                 leaf_prior=self.parameters["leaf_prior"],
-                unit=one.fold.problem.mean_weight,
+                unit=one.fold.task.mean_weight,
                 n_jobs=self.n_jobs,
             )
             for one in trees
@@ -498,7 +498,7 @@ def score_tree(tree: FlatTree, fold: Fold, n_jobs: int | None, scoring: str | No
 
 def score_values(values: Doubles, fold: Fold, scoring: str | None) -> RowScores:
     """Score the predictions of a fold's held-out rows by a metric, and compute their log losses."""
-    y, target = fold.held_out.y, fold.problem.target
+    y, target = fold.held_out.y, fold.task.target
     losses = compute_log_losses(values, y, target)
     return score_rows(scoring, values, y, target, losses), losses
 
@@ -511,7 +511,7 @@ def join_weights(folds: Sequence[Fold], scoring: str | None) -> Doubles:
 
 def score_outputs(outputs: Doubles, fold: Fold, scoring: str | None) -> RowScores:
     """Score linear outputs of a fold's held-out rows, logits or means, and compute their log losses."""
-    y, target = fold.held_out.y, fold.problem.target
+    y, target = fold.held_out.y, fold.task.target
     if target.is_regression:
         return score_rows(scoring, outputs, y, target, None), None
     losses = np.minimum(compute_logistic_losses(outputs, y), -np.log(MIN_PROBABILITY))
@@ -565,8 +565,8 @@ class EnsemblePredictions(NamedTuple):
 
 def count_trial_trees(spec: Spec, fold: Fold) -> int:
     """Return the number of trees of a trial."""
-    if not fold.is_out_of_bag or fold.problem.n_rows >= MIN_ROWS_FOR_HOLDOUT:
-        return TRIAL_TREES[fold.problem.target.name]
+    if not fold.is_out_of_bag or fold.task.n_rows >= MIN_ROWS_FOR_HOLDOUT:
+        return TRIAL_TREES[fold.task.target.name]
     return MAX_CART_TRIAL_TREES if spec.grow == "cart" else MAX_TRIAL_TREES
 
 
@@ -591,15 +591,15 @@ class ForestEvaluator(Evaluator):
     def _evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> Trial:
         max_features = values.get("max_features", self.parameters["max_features"])
         n_trees = count_trial_trees(spec, folds[0])
-        fitted = [self.fit_trees(spec, max_features, fold.problem, n_trees) for fold in folds]
+        fitted = [self.fit_trees(spec, max_features, fold.task, n_trees) for fold in folds]
         forests = [trees for trees, _ in fitted]
         all_trees = [_as_flat(tree) for trees in forests for tree in trees]
         leaf_model = values.get("leaf_model", self.parameters["leaf_model"])
         weights = float(np.mean([count_weights(tree, leaf_model) for tree in all_trees]))
         leaves = sum(tree.structure.n_leaves for tree in all_trees) / len(all_trees)
         row_weights = join_weights(folds, self.scoring)
-        if folds[0].problem.target.is_regression:
-            scores = self._predict(fitted, folds).score(folds[0].problem.target, self.n_trees, self.scoring)
+        if folds[0].task.target.is_regression:
+            scores = self._predict(fitted, folds).score(folds[0].task.target, self.n_trees, self.scoring)
             if folds[0].is_out_of_bag:  # the same rows for any number of trees
                 first = fitted[0][1][:MAX_TRIAL_TREES]
                 row_weights = row_weights * ((first == 0).sum(axis=0) >= MIN_TREES_OF_ROW)

@@ -114,7 +114,7 @@ def ignore_trials() -> Iterator[TrialCallback]:
 
 def resolve(
     parameters: Mapping[str, Any],
-    problem: TrainingTask,
+    task: TrainingTask,
     evaluator: Evaluator,
     seed: int,
     *,
@@ -130,7 +130,7 @@ def resolve(
     ----------
     parameters : mapping
         Those of the estimator.
-    problem : TrainingTask
+    task : TrainingTask
         The rows of the fit; where it has validation rows, candidates are scored on these.
     evaluator : Evaluator
         Trains and scores a candidate.
@@ -141,31 +141,31 @@ def resolve(
     source : ndarray of int or None
         Index of the row that a row is a copy of; a candidate is not scored on copies of its training rows.
     load_rows : callable
-        Return the rows to select on, where these are others than those of ``problem``; None in a process that leaves
+        Return the rows to select on, where these are others than those of ``task``; None in a process that leaves
         the selection to another one.
     previous : mapping or None
         Selected values of an earlier fit that is continued; nothing is selected then.
     listen : callable
         Context of a selection; provides a function that is called after every trial.
     """
-    if parameters.get("optimizer") == "auto" and not problem.is_small_table:
+    if parameters.get("optimizer") == "auto" and not task.is_small_table:
         parameters = dict(parameters) | {"optimizer": ADAM}  # trials are trained as the fit will be
     selected, trials = dict(previous or {}), list[Trial]()
     is_fast = parameters.get("effort") == "fast"
     if previous is None and is_unresolved(parameters) and has_candidates(parameters) and not is_fast:
-        rows = problem if load_rows is None else load_rows()
+        rows = task if load_rows is None else load_rows()
 
         def select() -> tuple[dict[str, Any], list[Trial]]:
             assert rows is not None
             with listen() as on_trial:
                 return CandidateSearch(parameters, rows, evaluator, image_shape, seed, source, on_trial).run()
 
-        selected, trials = problem.compute_once(select)
-    limited = resolve_depth(parameters, problem.target.name)
-    is_untuned = is_fast or problem.n_rows < MIN_ROWS
+        selected, trials = task.compute_once(select)
+    limited = resolve_depth(parameters, task.target.name)
+    is_untuned = is_fast or task.n_rows < MIN_ROWS
     if is_untuned and not selected and is_auto(parameters, "shrinkage"):
-        limited["shrinkage"] = min(UNTUNED_SHRINKAGE, UNTUNED_SHARE * problem.n_rows) * problem.mean_weight
-    resolved = apply_selected(limited, selected, image_shape, is_sparse=problem.is_sparse)
+        limited["shrinkage"] = min(UNTUNED_SHRINKAGE, UNTUNED_SHARE * task.n_rows) * task.mean_weight
+    resolved = apply_selected(limited, selected, image_shape, is_sparse=task.is_sparse)
     return Resolution(resolved, selected, trials)
 
 
@@ -175,7 +175,7 @@ class CandidateSearch:
     def __init__(
         self,
         parameters: Mapping[str, Any],
-        problem: TrainingTask,
+        task: TrainingTask,
         evaluator: Evaluator,
         image_shape: tuple[int, ...] | None,
         seed: int,
@@ -183,18 +183,18 @@ class CandidateSearch:
         on_trial: TrialCallback = lambda trial: None,
     ) -> None:
         self.has_free_depth = is_auto(parameters, "max_depth")
-        self.parameters = resolve_depth(parameters, problem.target.name)
-        self.problem, self.evaluator, self.image_shape = problem, evaluator, image_shape
+        self.parameters = resolve_depth(parameters, task.target.name)
+        self.task, self.evaluator, self.image_shape = task, evaluator, image_shape
         self.seed, self.source, self.on_trial = seed, source, on_trial
         self.is_thorough = parameters.get("effort") == "thorough"
-        self.target, self.is_sparse = problem.target, problem.is_sparse
+        self.target, self.is_sparse = task.target, task.is_sparse
         self.max_depth: int | None = self.parameters["max_depth"]
         self.has_linear_leaves = has_linear_leaves(parameters)
         self.leaf_model = "linear" if self.has_linear_leaves else "constant"
         self.scale = resolve_scale(parameters, image_shape, is_sparse=self.is_sparse)
         max_rows = MAX_ROWS_OF_SMALL_TABLES if self.uses_lbfgs and not evaluator.is_ensemble else None
         how = {"is_ensemble": evaluator.is_ensemble, "is_thorough": self.is_thorough, "is_bagged": self.is_bagged}
-        self.folds = make_folds(problem, seed, source, max_rows=max_rows, **how)
+        self.folds = make_folds(task, seed, source, max_rows=max_rows, **how)
         self.rescaled: dict[str | None, list[Fold]] = {}
         self.tasks: dict[str | None, TrainingTask] = {}
         self.trials: list[Trial] = []
@@ -243,9 +243,9 @@ class CandidateSearch:
         folds = self.rescale_folds(values)
         scale = values.get("scale", self.scale)
         if scale not in self.tasks:
-            self.tasks[scale] = replace_scaling(self.problem, folds[0].problem.scaling)
+            self.tasks[scale] = replace_scaling(self.task, folds[0].task.scaling)
         # Which keeps its scaled rows.
-        return CandidateTask(values, self.make_spec(values, folds[0].problem), folds, self.tasks[scale])
+        return CandidateTask(values, self.make_spec(values, folds[0].task), folds, self.tasks[scale])
 
     @property
     def is_time_over(self) -> bool:
@@ -295,7 +295,7 @@ class CandidateSearch:
     def uses_lbfgs(self) -> bool:
         """True if hyperplanes are trained by L-BFGS, which has a schedule of its own."""
         values = {"max_depth": self.max_depth, "split": "oblique", "l1": 0.0}
-        return self.make_spec(values, self.problem).growth.optimizer == LBFGS
+        return self.make_spec(values, self.task).growth.optimizer == LBFGS
 
     @property
     def is_bagged(self) -> bool:
@@ -307,13 +307,13 @@ class CandidateSearch:
     @cached_property
     def is_short(self) -> bool:
         """True if trials of hyperplanes train for fewer epochs than the fit; L-BFGS trains to the end."""
-        return self.shortens_training(self.folds[0].problem) and not self.uses_lbfgs
+        return self.shortens_training(self.folds[0].task) and not self.uses_lbfgs
 
-    def shortens_training(self, problem: TrainingTask) -> bool:
+    def shortens_training(self, task: TrainingTask) -> bool:
         """Return True if trials train for a fraction of the epochs."""
         # A hyperplane with a feature for every row can separate all rows, and does so the more the longer it trains.
-        is_separable = self.is_sparse and problem.training.X.shape[1] > problem.n_rows
-        is_large = problem.n_rows >= MIN_ROWS_FOR_SHORT_TRIALS[self.target.name]
+        is_separable = self.is_sparse and task.training.X.shape[1] > task.n_rows
+        is_large = task.n_rows >= MIN_ROWS_FOR_SHORT_TRIALS[self.target.name]
         return is_large and not (is_separable or self.is_thorough)
 
     @property
@@ -330,25 +330,25 @@ class CandidateSearch:
         if scale == self.scale:
             return self.folds
         if scale not in self.rescaled:
-            rows = self.problem.training
+            rows = self.task.training
             scaling = learn_scaling(rows.X, rows.weight, scale, self.parameters["n_jobs"])
             self.rescaled[scale] = [fold.rescale(scaling) for fold in self.folds]
         return self.rescaled[scale]
 
-    def make_spec(self, values: Mapping[str, Any], problem: TrainingTask) -> Spec:
+    def make_spec(self, values: Mapping[str, Any], task: TrainingTask) -> Spec:
         """Return the training options of a candidate: those of a fit, in fewer epochs unless rows are few."""
         parameters = apply_selected(self.parameters, values, self.image_shape, is_sparse=self.is_sparse)
         spec = Spec.of(
             parameters | {"max_depth": values["max_depth"], "early_stopping": False},
-            input_norm=problem.input_norm,
-            mean_weight=problem.mean_weight,
-            n_rows=problem.n_rows,
+            input_norm=task.input_norm,
+            mean_weight=task.mean_weight,
+            n_rows=task.n_rows,
             image_shape=self.image_shape,
             seed=self.seed,
-            is_small_table=problem.is_small_table,
+            is_small_table=task.is_small_table,
         )
         spec = replace(spec, n_init=min(spec.n_init, TRIAL_STARTS + self.is_thorough))
-        return shorten_training(spec, TRIAL_EPOCHS) if self.shortens_training(problem) else spec
+        return shorten_training(spec, TRIAL_EPOCHS) if self.shortens_training(task) else spec
 
 
 def shorten_training(spec: Spec, fraction: float) -> Spec:
@@ -372,7 +372,7 @@ def shorten_phase(plan: Plan, fraction: float) -> Plan:
 class Fold:
     """Rows to train on, and held-out rows to score on."""
 
-    problem: TrainingTask
+    task: TrainingTask
     held_out: RowSet
     training_mask: npt.NDArray[np.int32] | None = None
     """Number of folds in which each row is a training row."""
@@ -382,7 +382,7 @@ class Fold:
     @cached_property
     def leaf_rows(self) -> LeafRows:
         """Scaled training rows as linear leaves take them."""
-        return self._scale(self.problem.training)
+        return self._scale(self.task.training)
 
     @cached_property
     def held_out_leaf_rows(self) -> LeafRows:
@@ -390,12 +390,12 @@ class Fold:
         return self._scale(self.held_out)
 
     def _scale(self, rows: RowSet) -> LeafRows:
-        scaled = self.problem.scaling.apply(np.asarray(rows.X[:], dtype=np.float32), 1)
-        return LeafRows.of(scaled, rows.y, self.problem.target)
+        scaled = self.task.scaling.apply(np.asarray(rows.X[:], dtype=np.float32), 1)
+        return LeafRows.of(scaled, rows.y, self.task.target)
 
     def rescale(self, scaling: Scaling) -> Fold:
         """Return the same rows on another scale."""
-        return replace(self, problem=replace_scaling(self.problem, scaling))
+        return replace(self, task=replace_scaling(self.task, scaling))
 
 
 class CandidateTask(NamedTuple):
@@ -407,9 +407,9 @@ class CandidateTask(NamedTuple):
     whole: TrainingTask
 
 
-def replace_scaling(problem: TrainingTask, scaling: Scaling) -> TrainingTask:
+def replace_scaling(task: TrainingTask, scaling: Scaling) -> TrainingTask:
     """Return the training on the same rows with another scale."""
-    return TrainingTask(problem.training, scaling, problem.target)
+    return TrainingTask(task.training, scaling, task.target)
 
 
 def count_folds(n_rows: int, *, is_ensemble: bool, is_thorough: bool = False) -> int:
@@ -421,7 +421,7 @@ def count_folds(n_rows: int, *, is_ensemble: bool, is_thorough: bool = False) ->
 
 
 def make_folds(
-    problem: TrainingTask,
+    task: TrainingTask,
     seed: int,
     source: npt.NDArray[np.intp] | None = None,
     *,
@@ -434,7 +434,7 @@ def make_folds(
 
     Parameters
     ----------
-    problem : TrainingTask
+    task : TrainingTask
         All rows. Its validation rows, if there are enough, are the held-out rows of the only fold.
     seed : int
         Seed of the splits.
@@ -450,12 +450,12 @@ def make_folds(
         Larger parts are subsampled; None takes the limit of the target.
     """
     min_rows_for_holdout = MIN_ROWS_FOR_HOLDOUT if max_rows is None else MIN_ROWS_FOR_HOLDOUT_OF_SMALL_TABLES
-    part, max_rows = problem.training, max_rows or MAX_ROWS[problem.target.name]
-    if problem.validation is not None and len(problem.validation.y) >= MIN_VALIDATION_ROWS:
+    part, max_rows = task.training, max_rows or MAX_ROWS[task.target.name]
+    if task.validation is not None and len(task.validation.y) >= MIN_VALIDATION_ROWS:
         kept = _subsample(np.arange(len(part.y)), max_rows, seed)
-        return [Fold(_take_problem(problem, kept), problem.validation)]
+        return [Fold(_take_rows(task, kept), task.validation)]
     own = find_originals(len(part.y), source)
-    strata = problem.target.strata(part.y)
+    strata = task.target.strata(part.y)
     n_rows, counts = len(own), np.bincount(strata[own])
     n_folds = count_folds(n_rows, is_ensemble=is_ensemble, is_thorough=is_thorough)
     counts = counts[counts > 0]
@@ -463,7 +463,7 @@ def make_folds(
         return []
     if is_bagged and source is None:
         kept = _subsample(own, max_rows, seed)
-        return [Fold(_take_problem(problem, kept), part.select(kept), is_out_of_bag=True)]
+        return [Fold(_take_rows(task, kept), part.select(kept), is_out_of_bag=True)]
     if n_rows >= min_rows_for_holdout:
         pairs = [hold_out(strata[own], HOLDOUT_FRACTION, seed)]
     else:
@@ -477,7 +477,7 @@ def make_folds(
     for training, rows, factor in zip(trained, scored, factors, strict=True):
         mask = np.bincount(training, minlength=len(part.y)).astype(np.int32) if len(pairs) > 1 else None
         held_out = RowSet(part.X[rows], part.y[rows], part.weight[rows] * factor)
-        folds.append(Fold(_take_problem(problem, training), held_out, mask))
+        folds.append(Fold(_take_rows(task, training), held_out, mask))
     return folds
 
 
@@ -532,5 +532,5 @@ def _subsample(rows: Any, max_rows: int, seed: int) -> Any:
     return rows if len(rows) <= max_rows else np.sort(np.random.default_rng(seed).choice(rows, max_rows, replace=False))
 
 
-def _take_problem(problem: TrainingTask, rows: Any) -> TrainingTask:
-    return TrainingTask(problem.training.select(rows), problem.scaling, problem.target)
+def _take_rows(task: TrainingTask, rows: Any) -> TrainingTask:
+    return TrainingTask(task.training.select(rows), task.scaling, task.target)
