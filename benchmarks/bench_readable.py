@@ -170,8 +170,12 @@ def write_page(results: list[Scores], remark: str | None = None, page: Path = PA
     lines = [
         "# Readable trees: what 8 leaves and 3 columns cost",
         "",
-        f"`readable()` is within one point of the default tree on {count_near(tables)} of {len(tables)} development",
-        f"tables and above tuned CART of at most {MAX_LEAVES} leaves on {count_above(tables)}.",
+        *wrap(
+            f"**`readable()` is within one point of the default tree on {count_near(tables)} of {len(tables)} "
+            f"development tables, and above tuned CART of at most {MAX_LEAVES} leaves on {count_above(tables)}.** "
+            + " ".join(describe_mean(tables, task, mean) for task, mean in means.items()),
+            100,
+        ),
         "",
         "| | default tree | readable tree | CART, at most 8 leaves |",
         "|---|---|---|---|",
@@ -212,6 +216,14 @@ def write_page(results: list[Scores], remark: str | None = None, page: Path = PA
         *(["", *wrap(remark, 100)] if remark else []),
     ]
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def describe_mean(tables: list[TableScores], task: str, mean: dict[str, float]) -> str:
+    """Describe the mean scores of a task in a sentence."""
+    score, unit = ("accuracy", " %") if task == CLASSIFICATION else ("R² × 100", "")
+    readable, default, cart = (f"{mean[name]:.1f}{unit}" for name in ("readable", "default", "cart"))
+    n_tables = sum(one.task == task for one in tables)
+    return f"Its mean {score} over {n_tables} tables is {readable} (default {default}, CART {cart})."
 
 
 def read_records(path: Path) -> list[Scores]:
