@@ -106,6 +106,9 @@ MARKUP = re.compile(r"\||(?<=\w)_(?!\w)")
 PAGE = re.compile(r"docs/([\w/-]+)\.md")
 """Pages that docstrings name by their files."""
 
+EXAMPLE = re.compile(r"\]\((?:\.\./)+examples/(plot_\w+)\.py\)")
+"""Links of pages to examples: files in a repository browser, pages of the gallery on the site."""
+
 METHODS = (
     "fit",
     "partial_fit",
@@ -157,6 +160,11 @@ def group_parameters(app: Any, kind: str, name: str, thing: Any, options: Any, l
         lines[:] = grouped(lines)
 
 
+def link_gallery(app: Any, name: str, text: list[str]) -> None:
+    """Lead links to examples to their pages in the gallery."""
+    text[0] = EXAMPLE.sub(rf"]({'../' * name.count('/')}auto_examples/\1.rst)", text[0])
+
+
 def strip_blocks(app: Any, document: Any) -> None:
     """Remove the blank line that ends doctests in Markdown."""
     for block in document.findall(nodes.literal_block):
@@ -167,6 +175,7 @@ def strip_blocks(app: Any, document: Any) -> None:
 
 
 def setup(app: Any) -> None:
+    app.connect("source-read", link_gallery)
     app.connect("doctree-read", strip_blocks)
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("autodoc-process-docstring", escape, priority=100)  # before numpydoc reads the docstring
