@@ -276,8 +276,9 @@ def join(values: Iterable[object]) -> str:
 
 
 def wrap(paragraph: str) -> str:
-    """Wrap a paragraph at the width of the documentation."""
-    return textwrap.fill(" ".join(paragraph.split()), 100, break_long_words=False, break_on_hyphens=False) + "\n"
+    """Wrap a paragraph at the width of the documentation; no line begins with %, which is a comment in MyST."""
+    held = " ".join(paragraph.split()).replace(" %", "\0%")
+    return textwrap.fill(held, 100, break_long_words=False, break_on_hyphens=False).replace("\0", " ") + "\n"
 
 
 def show_mean(values: np.ndarray, digits: int) -> str:

@@ -1,4 +1,4 @@
-"""Draw the picture of the README: regions of CART and of a crisp tree, and mean scores on real tables (``make pictures``)."""
+"""Draw the README's picture: regions of CART and of a crisp tree, and scores on real tables (``make pictures``)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ PAGE = HERE / "results" / "other-tables.md"
 SCORES = {"accuracy, %": "accuracy in %,\n28 tables", "R² × 100": "R² × 100,\n22 tables"}
 """Columns of the page with mean scores, and their titles."""
 
-MODELS = ("CART, tuned", "HistGradientBoosting", "random forest, 100 trees", "LightGBM", "crisp tree", "crisp forest, 25 trees")
+MODELS = (
+    "CART, tuned",
+    "HistGradientBoosting",
+    "random forest, 100 trees",
+    "LightGBM",
+    "crisp tree",
+    "crisp forest, 25 trees",
+)
 
 
 def draw_regions(axes: Axes, title: str, model: Any, data: dict[str, Any]) -> None:

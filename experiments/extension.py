@@ -275,7 +275,7 @@ def _summary(results: Path) -> list[str]:
             "Validation accuracy of a tree relative to the paper's schedule of γ, in points: "
             f"{', '.join(fixed)} with a fixed γ of 1; {', '.join(best)} with the best of {len(SCHEDULES)} schedules.",
         ]
-    return [f"**{' '.join(said) or 'No comparison of forests has all of its records yet.'}**", *schedules]
+    return [f"**{' '.join(said) or 'No comparison has all of its records yet.'}**", *schedules]
 
 
 def missing(given: argparse.Namespace) -> list[tuple[str, str, str, int]]:
