@@ -1,4 +1,4 @@
-"""Draw the README's picture: regions of CART and of a crisp tree, and scores on real tables (``make pictures``)."""
+"""Draw the first pictures that readers see: that of the README, and the tree of digits (``make pictures``)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from PIL import Image
 from result_plots import COLORS, parse, read_table
+
+from crisptree import CrispTreeClassifier
+from crisptree.datasets import load_digits
+from crisptree.plots import plot_tree
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "examples" / "plot_oblique_regions.py"
@@ -59,9 +64,23 @@ def draw_scores(axes: Axes, column: str) -> None:
         label.set_fontweight("bold" if label.get_text().startswith("crisp") else "normal")
 
 
-def main() -> None:
-    """Run the example, draw the picture and save it."""
-    mpl.use("Agg")
+def save(figure: Figure, name: str, dpi: int) -> None:
+    """Save a figure without transparency."""
+    sheet = io.BytesIO()
+    figure.savefig(sheet, dpi=dpi)
+    Image.open(sheet).convert("RGB").save(HERE / "images" / name, optimize=True)
+
+
+def draw_digits() -> None:
+    """Draw the tree of guide/getting-started.md."""
+    digits = load_digits()
+    model = CrispTreeClassifier(max_depth=4, image_shape=(8, 8), spatial_penalty=0.01, random_state=0)
+    axes = plot_tree(model.fit(digits.X_train, digits.y_train))
+    save(axes.get_figure(), "digits-tree.png", 110)
+
+
+def draw_overview() -> None:
+    """Draw regions of CART and of a crisp tree, and mean scores on real tables."""
     data = runpy.run_path(str(EXAMPLE))
     plt.close("all")
     mpl.rcParams["font.size"] = 11
@@ -71,9 +90,14 @@ def main() -> None:
     draw_scores(axes[2], "accuracy, %")
     draw_scores(axes[3], "R² × 100")
     axes[3].set_yticklabels([])
-    sheet = io.BytesIO()
-    figure.savefig(sheet, dpi=120)
-    Image.open(sheet).convert("RGB").save(HERE / "images" / "overview.png", optimize=True)
+    save(figure, "overview.png", 120)
+
+
+def main() -> None:
+    """Draw both."""
+    mpl.use("Agg")
+    draw_digits()
+    draw_overview()
 
 
 if __name__ == "__main__":
