@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import inspect
 import os
 import re
@@ -165,10 +166,23 @@ def link_gallery(app: Any, name: str, text: list[str]) -> None:
     text[0] = EXAMPLE.sub(rf"]({'../' * name.count('/')}auto_examples/\1.rst)", text[0])
 
 
+def drop_elided(text: str) -> str:
+    """Remove the outputs of a doctest that leave something out."""
+    lines = text.splitlines()
+    for example in reversed(doctest.DocTestParser().get_examples(text)):
+        if "..." in example.want:
+            start = example.lineno + example.source.count("\n")
+            del lines[start : start + example.want.count("\n")]
+    return "\n".join(lines)
+
+
 def strip_blocks(app: Any, document: Any) -> None:
-    """Remove the blank line that ends doctests in Markdown."""
+    """Remove the blank line that ends doctests in Markdown, and elided outputs where the whole output follows."""
     for block in document.findall(nodes.literal_block):
         text = block.astext().rstrip()
+        following = block.next_node(descend=False, siblings=True)
+        if isinstance(following, nodes.literal_block) and following.get("language") == "text":
+            text = drop_elided(f"{text}\n").rstrip()
         if text != block.astext():
             block[:] = [nodes.Text(text)]
             block.rawsource = text
