@@ -158,7 +158,7 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator, Generic[Tr
         own = {name: getattr(self, name) for name in kind.PARAMETERS if name in self.PARAMETERS} | self.FIXED
         if self.max_depth == "auto":
             own["max_depth"] = None
-        for name, value in own.items():  # such as split="mixed", which only forests have
+        for name, value in own.items():  # such as class_weight="balanced_subsample", which only forests have
             rule = kind.PARAMETERS[name].rule
             if rule is not None and not rule.holds(value):
                 own[name] = kind.PARAMETERS[name].default
