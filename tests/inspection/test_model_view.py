@@ -22,7 +22,6 @@ QUESTIONS = {
     "path": lambda model: explain.path(model, ROW),
     "find_counterfactual": lambda model: explain.find_counterfactual(model, ROW),
     "attribute_errors": lambda model: explain.attribute_errors(model, ROWS, [0, 1]),
-    "margin_report": lambda model: explain.margin_report(model, ROWS),
     "feature_importances": explain.feature_importances,
     "sparsity": explain.sparsity,
     "text": export.text,
