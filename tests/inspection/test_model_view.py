@@ -23,7 +23,6 @@ QUESTIONS = {
     "find_counterfactual": lambda model: explain.find_counterfactual(model, ROW),
     "attribute_errors": lambda model: explain.attribute_errors(model, ROWS, [0, 1]),
     "feature_importances": explain.feature_importances,
-    "sparsity": explain.sparsity,
     "text": export.text,
     "dot": export.dot,
     "plot_tree": plot_tree,

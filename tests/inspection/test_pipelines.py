@@ -48,7 +48,6 @@ def test_explanations_are_those_of_the_last_step_behind_the_others(made):
     )
     assert len(explain.attribute_errors(pipeline, X, shuffled).rows) == (pipeline.predict(X) != shuffled).sum()
     assert np.array_equal(explain.feature_importances(pipeline), explain.feature_importances(model))
-    assert explain.sparsity(pipeline) == explain.sparsity(model)
 
 
 def test_the_counterfactual_is_given_in_the_units_behind_the_earlier_steps():
