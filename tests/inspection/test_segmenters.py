@@ -5,7 +5,7 @@ import pytest
 
 from crisptree import CrispSegmenter, CrispTreeClassifier, explain, export
 from crisptree.data.raw_rows import Canvas, WindowView
-from crisptree.plots import plot_confusion, plot_tree
+from crisptree.plots import plot_tree
 from crisptree.report import write
 
 QUICK = {"window": 3, "max_depth": 2, "epochs": 2, "finetune_epochs": 2, "min_updates": 10, "random_state": 0}
@@ -77,7 +77,6 @@ def test_labelled_rows_need_a_classifier(scan, tmp_path):
     model, images, labels = scan
     for ask in (
         lambda: explain.attribute_errors(model, images, labels),
-        lambda: plot_confusion(model, images, labels),
         lambda: write(model, tmp_path / "page.html", images, labels),
     ):
         with pytest.raises(TypeError, match="needs a classifier of rows; got a CrispSegmenter"):

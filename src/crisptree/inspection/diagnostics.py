@@ -106,7 +106,7 @@ def attribute_errors(model: Any, X: Any, y: Any) -> ErrorAttribution:
     [(0, 1, 1.0)]
     """
     view = view_model(model, "explain.attribute_errors")
-    view.check_is_classification("explain.attribute_errors", "plots.plot_residuals shows its errors.")
+    view.check_is_classification("explain.attribute_errors", "PredictionErrorDisplay of scikit-learn shows its errors.")
     view.check_takes_rows("explain.attribute_errors")
     rows, labels = view.prepare_rows(X), column_or_1d(y)
     leaf = view.apply(rows)
