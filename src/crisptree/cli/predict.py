@@ -129,7 +129,7 @@ def predict(
     data: options.Data,
     *,
     output: Annotated[
-        str, output_option("A .csv, .tsv, .parquet or .npz to write, or - for CSV on stdout.", show_default=True)
+        str, output_option("A .csv, .tsv or .parquet to write, or - for CSV on stdout.", show_default=True)
     ] = "-",
     settings: PredictionOptions,
     id_name: options.Id = None,
@@ -141,7 +141,7 @@ def predict(
 ) -> None:
     """Predict every row of a table with the preprocessing of training.
 
-    The table is read and written in blocks, so it may be larger than the memory. (A .npz is read and written whole.)
+    The table is read and written in blocks, so it may be larger than the memory. (A .npz is read whole.)
 
     Examples:
       crisptree predict iris.crisp new.csv -o classes.csv
