@@ -170,7 +170,7 @@ def diagnose(scores: Scores, baseline: str) -> list[str]:
     if None not in pair and pair[0] - pair[1] > limit:
         notes.append(
             f"{name} is {pair[0]:{digits}} on training rows and {pair[1]:{digits}} on held-out rows: the model "
-            "overfits. Try a smaller --depth, --prune auto, or more rows."
+            "overfits. Try a smaller --depth, --ccp-alpha auto, or more rows."
         )
     if is_useless:
         notes.append(f"on held-out rows the model is no better than always predicting {baseline}.")
