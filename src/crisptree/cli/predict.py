@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import NormalDist
 from typing import Annotated, Any
 
 import numpy as np
@@ -79,8 +80,7 @@ class PredictionOptions:
         if is_regressor(model):
             columns = {"prediction": values[:, 0]}
             if self.interval is not None:
-                low, high = model.predict_interval(X, self.interval) if len(X) else np.zeros((2, 0))
-                columns |= {"low": low, "high": high}
+                columns |= self._predict_interval(model, X, values)
         else:
             classes = model.classes_
             kind = pa.string() if classes.dtype.kind in "OUT" else pa.from_numpy_dtype(classes.dtype)
@@ -96,6 +96,16 @@ class PredictionOptions:
         if self.explain:
             columns["path"] = pa.array([describe_path(model, row) for row in X], pa.string())
         return columns
+
+    def _predict_interval(self, model: Any, X: npt.NDArray[np.float32], values: Any) -> dict[str, Any]:
+        assert self.interval is not None
+        if is_forest(model):
+            low, high = model.predict_interval(X, self.interval) if len(X) else np.zeros((2, 0))
+        else:
+            mean, variance = values.T
+            half_width = NormalDist().inv_cdf(0.5 + self.interval / 2) * model.interval_scale_ * np.sqrt(variance)
+            low, high = mean - half_width, mean + half_width
+        return {"low": low, "high": high}
 
 
 def describe_path(model: Any, row: npt.NDArray[np.float32]) -> str:
