@@ -52,6 +52,7 @@ def test_flags_that_forests_do_not_support_are_refused(forest, shop, tmp_path):
         result = run("fit", shop.csv, "-t", "buys", "--trees", trees, "-o", tmp_path / "x.crisp")
         assert result.exit_code == 2
         assert "Invalid value for '--trees'" in result.text
+    assert "--explain is for one tree" in run("predict", forest, shop.csv, "--explain").text
     result = run("predict", forest, shop.csv, "--interval", "0.9")
     assert result.exit_code != 0
     assert "the model is a classification" in result.text
