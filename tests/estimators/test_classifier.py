@@ -277,6 +277,24 @@ def test_the_paper_protocol_has_one_penalty_for_all_splits_in_finetuning():
     assert not np.array_equal(weights[0], weights[2])
 
 
+def test_epochs_of_the_paper_protocol_are_selected_on_validation_rows():
+    X, y = clouds(200)
+    quick = {"max_depth": 1, "batch_size": 50, "learning_rate": 0.02, "random_state": 0}
+    shuffled = (X[:60], np.random.default_rng(0).permutation(y[:60]))
+    for held_out in ((X[150:], y[150:]), shuffled):
+        model = CrispTreeClassifier.fit_paper(X[:150], y[:150], held_out, epochs=(8, 1, 3), **quick)
+        alone = {
+            n: CrispTreeClassifier.paper(epochs=n, finetune_epochs=n, **quick).fit(X[:150], y[:150]).score(*held_out)
+            for n in (1, 3, 8)
+        }
+        assert model.validation_scores_ == alone
+        assert model.training.epochs == min(n for n in alone if alone[n] == max(alone.values()))
+    drawn = CrispTreeClassifier.fit_paper(X, y, epochs=(2,), **quick)
+    assert drawn.tree_.statistics.node_counts[0].sum() == 200  # fitted anew on all rows
+    with pytest.raises(ValueError, match="`epochs` must hold at least one number"):
+        CrispTreeClassifier.fit_paper(X, y, epochs=())
+
+
 def test_an_interrupted_fit_leaves_the_earlier_one_as_it_was():
     X, y = clouds(100)
     model = plain_tree(**QUICK).fit(X, y)

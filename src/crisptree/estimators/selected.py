@@ -1,15 +1,17 @@
-"""Model selection as estimators offer it: results, simpler models that score nearly the same, the paper's protocol."""
+"""Model selection as estimators offer it: its results, simpler models that score nearly the same, the paper's grid."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.parameters.estimators import PAPER, check_argument
+from crisptree.parameters.estimators import PAPER, PAPER_EPOCHS, check_argument
 from crisptree.parameters.training import TrainingOptions
 from crisptree.selection.candidates import list_changes
+from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.inference import CrispTree
@@ -39,7 +41,8 @@ class SelectionResults:
         """Return an unfitted estimator with the parameters of the simplest candidate that scores nearly as the best.
 
         The simplest one has the smallest product of leaves and non-zero weights, those of linear leaves included. Its
-        parameters are set, so that the fit selects nothing.
+        parameters are set, so that the fit selects nothing. Where thresholds and hyperplanes alternate in a forest, a
+        depth that was selected for hyperplanes limits the thresholds, too.
 
         Parameters
         ----------
@@ -85,10 +88,16 @@ class SelectionResults:
 class PaperProtocol:
     """Mixin of estimators that train by the paper's protocol."""
 
+    validation_scores_: dict[int, float]
+
     if TYPE_CHECKING:
 
         @classmethod
         def from_flat(cls, **values: Any) -> Self: ...
+
+        def fit(self, X: MatrixLike, y: ArrayLike) -> Self: ...
+
+        def score(self, X: MatrixLike, y: ArrayLike) -> float: ...
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -107,3 +116,61 @@ class PaperProtocol:
         1000
         """
         return cls.from_flat(**{**PAPER, **changes})
+
+    @classmethod
+    def fit_paper(
+        cls,
+        X: MatrixLike,
+        y: ArrayLike,
+        eval_set: tuple[MatrixLike, ArrayLike] | None = None,
+        *,
+        epochs: Sequence[int] = PAPER_EPOCHS,
+        **changes: Any,
+    ) -> Self:
+        """Fit ``paper(**changes)`` with the number of epochs that is best on validation rows, as in section 4.1.
+
+        Parameters
+        ----------
+        X, y
+            Training rows, as in ``fit``.
+        eval_set : (X, y), default=None
+            Validation rows. None draws a fifth of the training rows at random for the selection, and fits the result
+            on all of them; with validation rows of its own the result is fitted on X alone.
+        epochs : sequence of int, default=(20, 35, 50, 65)
+            Candidates, each the epochs of growth and of finetuning. The fewest of equal scores are selected.
+        **changes
+            Parameters as in ``paper``. ``random_state`` also draws the validation rows.
+
+        Returns
+        -------
+        estimator
+            Fitted; its ``validation_scores_`` are the scores of the deterministic trees by number of epochs.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CrispTreeClassifier.fit_paper(X, y, epochs=(2, 4), max_depth=2, batch_size=10, random_state=0)
+        >>> sorted(model.validation_scores_), model.training.epochs == model.training.finetune_epochs
+        ([2, 4], True)
+        """
+        if not len(epochs):
+            raise ValueError("`epochs` must hold at least one number of epochs; got none.")
+        rows, held_out = (X, y), eval_set
+        if held_out is None:
+            from sklearn.model_selection import train_test_split
+
+            seed = changes.get("random_state")
+            *parts, y_train, y_valid = train_test_split(X, y, test_size=0.2, random_state=seed)
+            rows, held_out = (parts[0], y_train), (parts[1], y_valid)
+        models = {
+            number: cls.paper(**changes | {"epochs": number, "finetune_epochs": number}).fit(*rows)
+            for number in sorted(epochs)
+        }
+        scores = {number: model.score(*held_out) for number, model in models.items()}
+        best = models[max(scores, key=lambda number: (scores[number], -number))]
+        if eval_set is None:
+            best = clone(best).fit(X, y)
+        best.validation_scores_ = scores
+        return best

@@ -489,6 +489,9 @@ PAPER: dict[str, Any] = {
 }
 """The protocol of the paper's section 4.1, and the one λ of equation 15 where a spatial penalty is set."""
 
+PAPER_EPOCHS = (20, 35, 50, 65)
+"""The epochs that section 4.1 compares on validation rows."""
+
 PAPER_PIXELS: dict[str, Any] = {name: value for name, value in PAPER.items() if name != "leaf_model"} | {
     "window": 31,
     "scales": (1,),
