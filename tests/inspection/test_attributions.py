@@ -129,6 +129,15 @@ def test_several_columns_need_a_background(rows):
         explain.shapley_values(model, rows[0])
 
 
+def test_importances_over_folds_have_a_spread(rows):
+    X, y = rows
+    result = explain.importances_over_folds(plain_tree(max_depth=2, random_state=0), X, y, n_folds=3)
+    assert result.importances.shape == (3, 4)
+    np.testing.assert_allclose(result.importances.sum(axis=1), 1)
+    assert result.std.max() > 0
+    assert "over 3 fits" in str(result)
+
+
 @pytest.mark.slow
 def test_values_agree_with_shap_and_go_into_its_plots(axis_tree, rows):
     shap = pytest.importorskip("shap", reason="pip install shap")
