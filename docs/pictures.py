@@ -20,7 +20,7 @@ PICTURES: dict[str, list[str | None]] = {
     "plot_supplement_trees": ["tree-mnist.png", "tree-fashion.png"],
     "plot_segmentation": [None, "cells.png", "cells-weights.png"],
     "plot_soft_to_hard": ["soft-to-hard.png", "training.png"],
-    "plot_one_path": ["path-in-tree.png", "confusion.png"],
+    "plot_one_path": ["path-in-tree.png", None],
     "plot_churn": ["churn-tree.png"],
     "plot_forest": ["forest-regions.png"],
     "plot_intervals": ["intervals.png"],

@@ -9,9 +9,10 @@ of at most three columns in round numbers where that predicts better. The table 
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from sklearn.metrics import PredictionErrorDisplay
 
 from crisptree import CrispTreeRegressor, TableEncoder, explain, export
-from crisptree.plots import plot_residuals, plot_tree
+from crisptree.plots import plot_tree
 
 cars = pd.read_csv("data/cars.csv")
 print(cars.sample(4, random_state=1).T)
@@ -44,7 +45,7 @@ constant = CrispTreeRegressor.readable(leaf_model="constant", categorical_featur
 print(f"R² with up to eight constant leaves: {constant.fit(X[:300], y[:300]).score(X[300:], y[300:]):.3f}")
 
 # %%
-plot_residuals(model, X[300:], y[300:])
+PredictionErrorDisplay.from_estimator(model, X[300:], y[300:], kind="actual_vs_predicted")
 
 # %%
 # What the columns add to the prediction for one car, starting from the mean of all:

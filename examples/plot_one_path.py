@@ -7,10 +7,11 @@ contributed most, and the class frequencies before and after.
 """
 
 import matplotlib.pyplot as plt
+from sklearn.metrics import ConfusionMatrixDisplay
 
 from crisptree import CrispTreeClassifier, TrainingOptions, explain
 from crisptree.datasets import load_digits
-from crisptree.plots import plot_confusion, plot_tree
+from crisptree.plots import plot_tree
 
 digits = load_digits()
 model = CrispTreeClassifier(
@@ -33,6 +34,6 @@ print(explain.path(model, digits.X_valid[wrong], top=3))
 
 # %%
 # Which digits are taken for which.
-plot_confusion(model, digits.X_valid, digits.y_valid)
+ConfusionMatrixDisplay.from_estimator(model, digits.X_valid, digits.y_valid)
 
 plt.show()

@@ -121,7 +121,7 @@ FITS: dict[str, Callable[..., Any]] = {
 
 ANSWERS = (
     *("predict", "predict_proba", "predict_log_proba", "soft_predict_proba", "apply", "decision_path"),
-    *("predict_std", "predict_interval", "soft_predict", "leaf_image", "margin_report"),
+    *("predict_std", "predict_interval", "soft_predict", "leaf_image"),
 )
 """Methods that take rows or images alone."""
 

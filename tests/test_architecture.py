@@ -111,6 +111,7 @@ LIBRARIES = {
         "files",
         "encoding/table_encoder.py",
         "cli/evaluation.py",
+        "cli/inspection.py",
     },
     "rich": {"cli", "pipeline/monitoring.py"},
     "typer": {"cli"},

@@ -23,7 +23,7 @@ def test_a_tree_of_any_shape_has_one_leaf_more_than_splits_and_each_leaf_one_pat
 
 
 def test_splitting_a_leaf_keeps_its_number_on_the_left_and_changes_nothing_in_the_old_tree():
-    grown = FIGURE_1.split_leaf(4)
+    grown = FIGURE_1.split_leaves([4])
     assert FIGURE_1.n_splits == 4
     assert (grown.left[4], grown.right[4]) == (~4, ~5)
     assert grown.path(4) == [*FIGURE_1.path(4), (4, False)]
@@ -71,7 +71,7 @@ def test_what_is_not_a_tree_is_refused_with_the_reason(left, right, message):
 
 def test_a_leaf_that_does_not_exist_cannot_be_split():
     with pytest.raises(ValueError, match=r"leaf must be one of 0 … 4; got 5"):
-        FIGURE_1.split_leaf(5)
+        FIGURE_1.split_leaves([5])
 
 
 def test_equal_trees_have_equal_hashes():
@@ -86,7 +86,7 @@ def test_leaves_split_together_are_numbered_as_if_split_in_turn():
     leaves = [5, 0, 17, 30]
     in_turn = structure
     for leaf in leaves:
-        in_turn = in_turn.split_leaf(leaf)
+        in_turn = in_turn.split_leaves([leaf])
     assert structure.split_leaves(leaves) == in_turn
     assert structure.split_leaves([]) == structure
     with pytest.raises(ValueError, match="given twice"):

@@ -29,7 +29,7 @@ def random_structure(n_splits: int, seed: int) -> TreeStructure:
     rng = np.random.default_rng(seed)
     structure = TreeStructure.single_leaf()
     for _ in range(n_splits):
-        structure = structure.split_leaf(int(rng.integers(structure.n_leaves)))
+        structure = structure.split_leaves([int(rng.integers(structure.n_leaves))])
     return structure
 
 

@@ -1,13 +1,13 @@
 """Explain the predictions of a fitted tree or forest.
 
-``path`` traces the decision path of one row, ``explain_forest`` its paths through all trees of a forest,
-``find_counterfactual`` the smallest change that gives it another class, ``attribute_errors`` the split behind each
-error, ``margin_report`` how many rows lie near a boundary, ``feature_importances`` and ``sparsity`` which features the
-splits use, ``importances_over_folds`` how far these vary. ``path_attributions`` and ``shapley_values`` attribute the
-predictions of rows to columns. A model is a fitted estimator, or a fitted Pipeline that ends in one; a segmenter takes
-a ``Pixel`` of an image for a row. Everything works on NumPy and scikit-learn alone, so a loaded model is explained
-without torch. scikit-learn's ``permutation_importance(model, X, y)`` works on every model as well, those with modules
-included. The code is in ``crisptree.inspection``.
+``path`` traces the decision path of one row, ``find_counterfactual`` the smallest change that gives it another class,
+``attribute_errors`` the split behind each error, ``feature_importances`` which features the splits use,
+``importances_over_folds`` how far these vary. ``path_attributions`` and ``shapley_values`` attribute the predictions of
+rows to columns, those of forests too. A model is a fitted estimator, or a fitted Pipeline that ends in one; a segmenter
+takes a ``Pixel`` of an image for a row. Everything works on NumPy and scikit-learn alone, so a loaded model is
+explained without torch. scikit-learn's
+``permutation_importance(model, X, y)`` works on every model as well, those with modules included. The code is in
+``crisptree.inspection``.
 """
 
 from crisptree.inspection.attributions import (
@@ -18,9 +18,9 @@ from crisptree.inspection.attributions import (
     shapley_values,
 )
 from crisptree.inspection.counterfactuals import Counterfactual, find_counterfactual
-from crisptree.inspection.decision_path import ForestPath, Path, Push, Step, explain_forest, path
-from crisptree.inspection.diagnostics import ErrorAttribution, MarginReport, attribute_errors, margin_report
-from crisptree.inspection.linear_splits import feature_importances, sparsity
+from crisptree.inspection.decision_path import Path, Push, Step, path
+from crisptree.inspection.diagnostics import ErrorAttribution, attribute_errors
+from crisptree.inspection.linear_splits import feature_importances
 from crisptree.inspection.validation import Pixel
 
 __all__ = [
@@ -29,19 +29,14 @@ __all__ = [
     "Path",
     "Step",
     "Push",
-    "explain_forest",
-    "ForestPath",
     "find_counterfactual",
     "Counterfactual",
     "attribute_errors",
     "ErrorAttribution",
-    "margin_report",
-    "MarginReport",
     "feature_importances",
     "importances_over_folds",
     "ImportanceEstimate",
     "path_attributions",
     "shapley_values",
     "Attributions",
-    "sparsity",
 ]

@@ -92,15 +92,11 @@ class TreeStructure:
     def n_nodes(self) -> int:
         return self.n_splits + self.n_leaves
 
-    def split_leaf(self, leaf: int) -> TreeStructure:
-        """Replace a leaf by a split (numbered n_splits).
-
-        The left child keeps the leaf's number, the right child becomes leaf n_leaves.
-        """
-        return self.split_leaves([leaf])
-
     def split_leaves(self, leaves: Sequence[int]) -> TreeStructure:
-        """Apply ``split_leaf`` to each of the leaves, which must differ."""
+        """Replace each of these leaves, which must differ, by a split, numbered from n_splits on.
+
+        The left child keeps the leaf's number, the right children become leaves from n_leaves on.
+        """
         old, added = np.array(leaves, dtype=np.int64), np.arange(len(leaves))
         for leaf in old[(old < 0) | (old >= self.n_leaves)]:
             raise ValueError(f"leaf must be one of 0 … {self.n_leaves - 1}; got {leaf}.")

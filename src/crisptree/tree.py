@@ -85,7 +85,7 @@ class Tree:
         Parameters
         ----------
         leaves : sequence of int
-            Which leaves to split; see ``TreeStructure.split_leaf`` for the new numbers.
+            Which leaves to split; see ``TreeStructure.split_leaves`` for the new numbers.
         stumps : AbstractSplits
             One split for each of them.
         tables : Tensor of shape (len(leaves), 2, n_values)

@@ -308,10 +308,10 @@ def test_a_column_of_a_matrix_without_any_value_keeps_its_place(tmp_path):
     X[:, 1] = np.nan
     np.savez(tmp_path / "t.npz", X=X, y=y)
     done("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp", *QUICK)
-    done("predict", tmp_path / "m.crisp", tmp_path / "t.npz", "-o", tmp_path / "out.npz")
+    done("predict", tmp_path / "m.crisp", tmp_path / "t.npz", "-o", tmp_path / "out.csv")
     model = crisptree.load(tmp_path / "m.crisp")
     expected = model.predict(X)
-    assert np.array_equal(np.load(tmp_path / "out.npz")["prediction"], expected)
+    assert np.array_equal(np.loadtxt(tmp_path / "out.csv", skiprows=1), expected)
 
 
 def test_what_is_wrong_in_a_matrix_is_reported_without_options_that_do_not_go_with_it(tmp_path):

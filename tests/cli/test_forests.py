@@ -25,7 +25,7 @@ def test_trees_make_a_forest(forest):
 
 def test_a_forest_predicts_and_is_evaluated_with_all_trees(forest, shop):
     said = json.loads(done("evaluate", forest, shop.csv, "--json").stdout)
-    lines = done("predict", forest, shop.csv, "--proba", "--leaf", "--explain").stdout.splitlines()
+    lines = done("predict", forest, shop.csv, "--proba", "--leaf").stdout.splitlines()
     assert lines[0].count("leaf in tree") == 3
     predicted = np.array([line.split(",")[0].strip('"') for line in lines[1:]])
     assert said["accuracy"]["hard"] == np.mean(predicted == np.array(shop.table["buys"].to_pylist()))
@@ -52,6 +52,7 @@ def test_flags_that_forests_do_not_support_are_refused(forest, shop, tmp_path):
         result = run("fit", shop.csv, "-t", "buys", "--trees", trees, "-o", tmp_path / "x.crisp")
         assert result.exit_code == 2
         assert "Invalid value for '--trees'" in result.text
+    assert "--explain is for one tree" in run("predict", forest, shop.csv, "--explain").text
     result = run("predict", forest, shop.csv, "--interval", "0.9")
     assert result.exit_code != 0
     assert "the model is a classification" in result.text
@@ -65,8 +66,8 @@ def test_regression_forests_are_fitted_predicted_evaluated_and_reported(tmp_path
     done("fit", table, "-t", "price", "--trees", "3", *FOREST_QUICK, *kept, "-o", model)
     assert isinstance(load(model), CrispForestRegressor)
     assert json.loads(done("evaluate", model, table, "--json").stdout)["r2"] > 0.3
-    lines = done("predict", model, table, "--interval", "0.8", "--leaf", "--explain").stdout.splitlines()
-    names = ["prediction", "low", "high", *(f"leaf in tree {number}" for number in range(3)), "path"]
+    lines = done("predict", model, table, "--interval", "0.8", "--leaf").stdout.splitlines()
+    names = ["prediction", "low", "high", *(f"leaf in tree {number}" for number in range(3))]
     assert lines[0].replace('"', "").split(",") == names
     done("report", model, table, "-o", tmp_path / "page.html")
     assert "of a forest (3 trees, R² " in (tmp_path / "page.html").read_text()

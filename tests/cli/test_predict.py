@@ -32,30 +32,21 @@ def test_predictions_are_those_of_the_python_interface_row_by_row(shop, tmp_path
 
 def test_every_format_holds_the_same_predictions(shop, tmp_path):
     tables = {}
-    for ending in ("csv", "tsv", "parquet", "npz"):
+    for ending in ("csv", "tsv", "parquet"):
         out = tmp_path / f"out.{ending}"
         assert f"160 rows → {out}" in done("predict", shop.model, shop.parquet, "-o", out, "--leaf").text
         tables[ending] = out
     expected = csv(tables["csv"])
     assert pa.csv.read_csv(tables["tsv"], parse_options=pa.csv.ParseOptions(delimiter="\t")).to_pydict() == expected
     assert pa.parquet.read_table(tables["parquet"]).to_pydict() == expected
-    with np.load(tables["npz"]) as arrays:
-        assert {name: arrays[name].tolist() for name in arrays.files} == expected
     assert done("predict", shop.model, shop.csv, "--leaf").stdout == tables["csv"].read_text()
-
-
-def test_missing_values_of_copied_columns_are_empty_in_npz(shop, tmp_path):
-    done("predict", shop.model, shop.parquet, "--keep", "color", "-o", tmp_path / "out.npz")
-    expected = [color or "" for color in shop.table["color"].to_pylist()]
-    assert "" in expected
-    assert np.load(tmp_path / "out.npz")["color"].tolist() == expected
 
 
 def test_copied_columns_of_lists_need_parquet(shop, tmp_path):
     table = shop.table.append_column("words", pa.array([["a", "b"]] * len(shop.table)))
     rows = write(table, tmp_path / "t.parquet")
     arguments = ("predict", shop.model, rows, "--keep", "words", "-o")
-    for ending in ("csv", "npz"):
+    for ending in ("csv", "tsv"):
         result = run(*arguments, tmp_path / f"out.{ending}")
         assert result.exit_code == 1
         assert "column 'words' holds values of type list" in result.stderr
@@ -110,7 +101,7 @@ def test_what_training_has_not_seen_is_counted_on_stderr_and_in_json(shop, tmp_p
 
 def test_a_table_without_rows_gives_a_table_without_rows(shop, tmp_path):
     rows = text(tmp_path / "t.csv", "age,income,color,member,id")
-    for ending in ("csv", "parquet", "npz"):
+    for ending in ("csv", "parquet"):
         done("predict", shop.model, rows, "--keep", "id", "--proba", "--explain", "-o", tmp_path / f"o.{ending}")
     assert (tmp_path / "o.csv").read_text().count("\n") == 1
     assert pa.parquet.read_table(tmp_path / "o.parquet").num_rows == 0
@@ -239,7 +230,7 @@ def test_many_features_and_many_classes_pass_the_whole_pipeline(tmp_path):
 
 def test_wrong_use_is_reported(shop, tmp_path):
     for arguments, said in (
-        (("-o", tmp_path / "o.xlsx"), "-o must end in .csv or .tsv or .parquet or .npz"),
+        (("-o", tmp_path / "o.xlsx"), "-o must end in .csv or .tsv or .parquet"),
         (("--json",), "--json needs a file for the predictions"),
     ):
         result = run("predict", shop.model, shop.csv, *arguments)

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import crisptree
@@ -49,8 +50,8 @@ def test_the_task_can_be_set(priced_shop, tmp_path):
 
 def test_predictions_have_intervals_and_paths(priced_shop, tmp_path):
     _, table, model, _ = priced_shop
-    done("predict", model, table, "--interval", 0.9, "--leaf", "--explain", "-o", tmp_path / "p.npz")
-    found = np.load(tmp_path / "p.npz", allow_pickle=False)
+    done("predict", model, table, "--interval", 0.9, "--leaf", "--explain", "-o", tmp_path / "p.parquet")
+    found = pd.read_parquet(tmp_path / "p.parquet")
     assert (found["low"] < found["prediction"]).all()
     assert (found["prediction"] < found["high"]).all()
     refused = run("predict", model, table, "--proba")

@@ -5,15 +5,10 @@ import os
 
 import numpy as np
 import pytest
-import typer
 
 import crisptree
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.cli import training
-from crisptree.cli.evaluation import draw_held_out
-from crisptree.cli.options import ColumnRoles, CsvFormat
-from crisptree.cli.output import Output
-from crisptree.cli.training import Rank, _select_gpu, open_training_table
 from crisptree.data.batches import Batches
 from crisptree.encoding.table_encoder import RowEncoder
 from crisptree.encoding.table_files import open_table
@@ -97,52 +92,11 @@ def test_a_class_without_weight_does_not_change_what_is_right(shop, tmp_path):
     assert accuracy == pytest.approx(share), "the model knows the other class only"
 
 
-def started(monkeypatch, here, rank=0):
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(here))
-    monkeypatch.setenv("LOCAL_RANK", str(rank))
-
-
-def test_every_process_of_a_machine_has_its_select_gpu(monkeypatch):
-    started(monkeypatch, 4, 3)
-    assert _select_gpu("cuda", 4) == 3
-
-
-def test_a_single_process_may_name_its_gpu(monkeypatch):
-    started(monkeypatch, 1)
-    assert _select_gpu("cuda:1", 2) == 1
-
-
-@pytest.mark.parametrize("rank", [0, 1])
-@pytest.mark.parametrize(
-    ("device", "n_gpus", "message"),
-    [
-        ("cuda", 1, "this machine has 1 GPU, and 2 processes started. .* --nproc-per-node 1, or .* --device cpu"),
-        ("cuda", 0, "no GPU that torch finds, and 2 processes started. To go on, train with --device cpu"),
-        ("cuda:0", 4, "--device cuda:0; this machine has 4 GPUs, and 2 processes started. .* --nproc-per-node 1"),
-    ],
-)
-def test_more_processes_than_gpus_are_refused_by_all(monkeypatch, rank, device, n_gpus, message):
-    started(monkeypatch, 2, rank)
-    with pytest.raises(typer.BadParameter, match=message):
-        _select_gpu(device, n_gpus)
-
-
-@pytest.mark.parametrize("size", [1, 3])
-def test_a_rank_keeps_its_shard_and_rank_0_the_held_out_rows(size, shop):
-    source = open_training_table(shop.csv, ColumnRoles(target="buys", drop=["id"]), CsvFormat())
-    out, everything = Output(False, silent=True), []
-    with out.progress() as progress:
-        rows = source.read(progress, out)
-        held = draw_held_out(rows.y, 0.25, 0)
-        whole = rows.encode(held, out, progress)
-        for rank in range(size):
-            table = rows.encode(held, out, progress, rank=Rank(rank, size))
-            everything.append(table.X)
-            assert table.X.flags.owndata or table.X.base.shape == table.X.shape  # nothing larger is held
-            assert (table.held_out is None) == (rank > 0)
-            assert np.array_equal(table.y, whole.y)
-    assert max(map(len, everything)) - min(map(len, everything)) <= 1
-    assert np.array_equal(np.concatenate(everything), whole.X)
+def test_a_process_group_is_refused(shop, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    result = run("fit", shop.csv, "-t", "buys", "-o", tmp_path / "m.crisp")
+    assert result.exit_code == 2
+    assert "several processes train a tree from Python" in result.text
 
 
 class Crash(BaseException):

@@ -82,7 +82,7 @@ def fit_case(name, rank=0, size=1, **more):
 FORESTS = {
     "default forest": (halves, CrispForestClassifier(n_estimators=5, random_state=0)),
     "forest of a table": (lopsided, CrispForestClassifier(n_estimators=4, split="axis", random_state=1)),
-    "mixed regression forest": (halves, CrispForestRegressor(n_estimators=5, max_depth=3, random_state=2)),
+    "regression forest": (halves, CrispForestRegressor(n_estimators=5, max_depth=3, random_state=2)),
 }
 """By name: who has which rows, and an unfitted forest."""
 

@@ -80,7 +80,8 @@ def test_a_model_of_a_frame_takes_any_table_in_memory(name):
     expected = model.predict(FRAME)
     assert np.array_equal(model.predict(TAKEN[name]()), expected)
     assert model.score(TAKEN[name](), Y) == model.score(FRAME, Y)
-    assert str(explain.margin_report(model, TAKEN[name]())) == str(explain.margin_report(model, FRAME))
+    answers = [explain.attribute_errors(model, rows, Y) for rows in (TAKEN[name](), FRAME)]
+    assert str(answers[0]) == str(answers[1])
     students = [
         CrispTreeClassifier.from_flat(**QUICK, random_state=0).distill(model, rows, copies=0)
         for rows in (FRAME, TAKEN[name]())
@@ -175,7 +176,7 @@ def test_a_lazy_container_is_refused_with_what_to_call(message, tmp_path):
         lambda: CrispTreeClassifier().distill(numbers, lazy),
         lambda: numbers.predict(lazy),
         lambda: encoded.predict(lazy),
-        lambda: explain.margin_report(numbers, lazy),
+        lambda: explain.attribute_errors(numbers, lazy, Y),
         lambda: TableEncoder().fit(lazy),
         lambda: encoded.encoder_.transform(lazy),
     ):

@@ -220,18 +220,6 @@ def test_importances_sum_to_one_and_find_the_feature_that_matters():
     assert model.feature_importances_.argmax() == 3
 
 
-def test_an_explanation_names_all_trees_and_their_splits(forest):
-    said = forest.explain(X[0], top=2)
-    assert len(said.paths) == len(forest)
-    assert said.predicted == forest.predict(X[:1])[0]
-    assert np.allclose(said.probabilities, forest.predict_proba(X[:1])[0])
-    assert str(said).count("tree ") == len(forest)
-    assert [way.leaf for way in said.paths] == forest.leaf_indices(X[:1])[0].tolist()
-    assert said._repr_html_().startswith("<pre>")
-    with pytest.raises(TypeError, match=r"needs a fitted crisp forest; got a CrispTreeClassifier"):
-        explain.explain_forest(forest.tree(0), X[0])
-
-
 def test_a_forest_distills_into_one_tree(forest):
     tree = forest.to_tree(X, copies=1, **QUICK | {"max_depth": 2})
     assert tree.get_depth() <= 2
@@ -244,7 +232,7 @@ def test_tables_and_names_go_through_a_forest():
     model = classifier(n_estimators=2).fit(words, frame.target)
     assert model.feature_importances_.shape == (5,)
     assert model.tree(0).predict(words).shape == (150,)
-    assert model.explain(words.iloc[[0]]).paths[0].steps[0].pushes[0].name
+    assert explain.path_attributions(model, words[:1]).values.shape == (1, 5, 3)
 
 
 def test_sparse_rows_are_taken():
@@ -269,18 +257,6 @@ def test_a_tree_that_is_not_there_is_named(forest):
         with pytest.raises(IndexError, match=rf"from 0 to {len(forest) - 1}.* got {number!r}"):
             forest.tree(number)
     assert forest.tree(-1).get_n_leaves() == forest.tree(len(forest) - 1).get_n_leaves()
-
-
-def test_a_regression_forest_explains_a_row():
-    model = regressor(n_estimators=3).fit(X, X[:, 0])
-    said = model.explain(X[0], top=1)
-    assert said.predicted == pytest.approx(float(model.predict(X[:1])[0]))
-    first, *_, last = str(said).splitlines()
-    assert "3 trees predict" in first
-    far = abs(said.paths[said.order[-1]].predicted - said.predicted)
-    assert f"tree {said.order[-1]}:" in last
-    assert all(abs(way.predicted - said.predicted) <= far for way in said.paths)
-    assert "3 trees predict" in said._repr_html_()
 
 
 def test_choices_are_made_once_by_small_forests():

@@ -143,7 +143,6 @@ def test_a_pipeline_of_texts_is_explained_text_by_text(tmp_path):
     change = explain.find_counterfactual(model, "good film")
     assert change.predicted == "down"
     assert change.row is None  # a text cannot be told from its counts
-    assert explain.margin_report(model, texts) is not None
     assert explain.attribute_errors(model, texts, y) is not None
     with pytest.raises(ValueError, match="x must be one text; got 2"):
         explain.path(model, ["good", "bad"])

@@ -165,7 +165,6 @@ def test_explanations_name_the_columns_of_the_table(model, tmp_path):
     assert "plan=plus" in export.dot(model, terms=20)
     assert explain.find_counterfactual(model, row).predicted != model.predict(X[:1])[0]
     assert len(explain.attribute_errors(model, X, y).rows) == (model.predict(X) != y).sum()
-    assert explain.margin_report(model, X).smallest.shape == (300,)
     assert view_model(model, "this").feature_names == model.encoder_.get_feature_names_out().tolist()
     assert "satisfaction" in " ".join(texts(plot_tree(model, sample=row)))
     page = data_of(write_report(model, tmp_path / "r.html", X, y).read_text())

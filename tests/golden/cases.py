@@ -412,7 +412,6 @@ FORESTS: dict[str, Case] = {
     "forest, sparse": forest(sparse_rows),
     "regression forest": regression_forest(steps),
     "regression forest, two outputs": regression_forest(two_outputs),
-    "regression forest, mixed": regression_forest(steps, split="mixed", max_features="sqrt", bootstrap=False),
     "regression forest, linear leaves": regression_forest(steps, leaf_model="linear", leaf_l2=2.0, max_depth=2),
     "regression forest of a table": regression_forest(shop_amount),
 }

@@ -12,8 +12,8 @@ from crisptree.inference.finalization import (
     finalize,
     find_dead_splits,
     prune,
-    remove_dead_splits,
     select_alpha,
+    select_nodes,
 )
 from crisptree.structure import TreeStructure
 from tests.toys import CHAIN, SHAPES, clouds, plain_tree, random_structure
@@ -34,6 +34,12 @@ def finalized_tree(structure, seed=0, n=150, **options):
     X, y = clouds(n, n_features=4, seed=seed)
     weight = np.random.default_rng(seed).integers(1, 4, n).astype(float)
     return finalize(random_flat(structure, seed=seed, **options), X, y, weight, 0.0), X, y, weight
+
+
+def remove_dead_splits(tree):
+    """The tree with every split without training rows on both sides replaced by the child that has them."""
+    dead, to_right = find_dead_splits(tree)
+    return select_nodes(tree, *tree.structure.splice(dead, to_right), 0.0) if len(dead) else tree
 
 
 def rows_on_both_sides(tree):

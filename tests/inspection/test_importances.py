@@ -39,16 +39,9 @@ def test_importances_sum_to_one_and_are_an_attribute():
     assert model.feature_importances_.shape == (30,)
 
 
-def test_one_leaf_has_no_importances_and_no_weights():
+def test_one_leaf_has_no_importances():
     model, _, _ = fitted(max_depth=0)
     assert model.feature_importances_.tolist() == [0] * 6
-    assert explain.sparsity(model) == 0
-
-
-def test_sparsity_is_the_share_of_zeros():
-    model, _, _ = fitted(split="axis", n_features=5)
-    assert explain.sparsity(model) == pytest.approx(0.8)
-    assert explain.sparsity(fitted()[0].tree_) == 0
 
 
 def test_importances_of_modules_are_refused():

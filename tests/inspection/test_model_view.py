@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from crisptree import explain, export
 from crisptree.inspection import view_model
 from crisptree.inspection.validation import check_integer, check_optional_integer
-from crisptree.plots import plot_confusion, plot_regions, plot_tree, plot_weights
+from crisptree.plots import plot_regions, plot_tree, plot_weights
 from crisptree.report import write
 from tests.inspection.models import fitted
 from tests.inspection.pipelines import tree
@@ -22,15 +22,12 @@ QUESTIONS = {
     "path": lambda model: explain.path(model, ROW),
     "find_counterfactual": lambda model: explain.find_counterfactual(model, ROW),
     "attribute_errors": lambda model: explain.attribute_errors(model, ROWS, [0, 1]),
-    "margin_report": lambda model: explain.margin_report(model, ROWS),
     "feature_importances": explain.feature_importances,
-    "sparsity": explain.sparsity,
     "text": export.text,
     "dot": export.dot,
     "plot_tree": plot_tree,
     "plot_weights": plot_weights,
     "plot_regions": lambda model: plot_regions(model, ROWS),
-    "plot_confusion": lambda model: plot_confusion(model, ROWS, [0, 1]),
     "report": lambda model: write(model, "report.html"),
 }
 

@@ -6,7 +6,7 @@ import pytest
 
 from crisptree import explain, export
 from crisptree.inspection import view_model
-from crisptree.plots import plot_confusion, plot_regions, plot_residuals, plot_tree
+from crisptree.plots import plot_regions, plot_tree
 from tests.report.conftest import data_of, unpacked
 from tests.toys import plain_regressor, ridges
 
@@ -76,12 +76,8 @@ def test_counterfactuals_may_require_a_change_of_every_output(rows):
 
 def test_functions_for_classification_refuse_regression(rows, model):
     X, y = rows
-    for ask in (
-        lambda: explain.attribute_errors(model, X, y),
-        lambda: plot_confusion(model, X, y),
-    ):
-        with pytest.raises(TypeError, match="regression model"):
-            ask()
+    with pytest.raises(TypeError, match="regression model"):
+        explain.attribute_errors(model, X, y)
     with pytest.raises(TypeError, match="regression model"):
         plot_regions(model, X)
 
@@ -92,16 +88,10 @@ def test_importances_are_those_of_the_steps(model):
 
 
 def test_drawings_have_means_in_their_leaves(rows, model, double):
-    X, y = rows
+    X, _ = rows
     texts = [text.get_text() for text in plot_tree(model, sample=X[0]).texts]
     assert f"{model.tree_.labels(0)[0]:.4g}" in texts
     assert any(text.startswith("y1: ") for text in (one.get_text() for one in plot_tree(double).texts))
-    dots = plot_residuals(model, X, y).collections[0].get_offsets()
-    np.testing.assert_allclose(dots[:, 0], model.predict(X))
-    left = plot_residuals(model, X, y, kind="residuals").collections[-1].get_offsets()
-    np.testing.assert_allclose(left[:, 1], y - model.predict(X))
-    with pytest.raises(ValueError, match="`kind` must be one of"):
-        plot_residuals(model, X, y, kind="both")
 
 
 def test_the_report_has_the_errors(rows, model, double, tmp_path):
@@ -122,18 +112,13 @@ def test_the_report_has_the_errors(rows, model, double, tmp_path):
     assert "RMSE of y1" in page
 
 
-def test_a_report_and_a_residual_plot_check_the_targets(rows, model, double, tmp_path):
+def test_a_report_checks_the_targets(rows, model, tmp_path):
     X, y = rows
     with pytest.raises(ValueError, match="got y without X"):
         model.report(tmp_path / "r.html", None, y)
     for wrong in (y[:-1], np.stack([y, y], axis=1), np.where(y == y[0], np.nan, y)):
-        for check in (lambda: model.report(tmp_path / "r.html", X, wrong), lambda: plot_residuals(model, X, wrong)):  # noqa: B023
-            with pytest.raises(ValueError, match=f"a finite number for each of the {len(X)} rows"):
-                check()
-    with pytest.raises(ValueError, match="2 finite numbers"):
-        plot_residuals(double, X, y)
-    with pytest.raises(ValueError, match="`output` must be"):
-        plot_residuals(model, X, y, output=1)
+        with pytest.raises(ValueError, match=f"a finite number for each of the {len(X)} rows"):
+            model.report(tmp_path / "r.html", X, wrong)
 
 
 def test_a_report_lists_importances_by_column_of_the_table(tmp_path):

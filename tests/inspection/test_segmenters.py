@@ -5,7 +5,7 @@ import pytest
 
 from crisptree import CrispSegmenter, CrispTreeClassifier, explain, export
 from crisptree.data.raw_rows import Canvas, WindowView
-from crisptree.plots import plot_confusion, plot_tree
+from crisptree.plots import plot_tree
 from crisptree.report import write
 
 QUICK = {"window": 3, "max_depth": 2, "epochs": 2, "finetune_epochs": 2, "min_updates": 10, "random_state": 0}
@@ -27,7 +27,6 @@ def test_the_path_of_a_window_is_that_of_its_pixel(scan):
         assert explain.path(model, windows[pixel].reshape(3, 3)).leaf == leaves[pixel]
         change = explain.find_counterfactual(model, windows[pixel])
         assert change.predicted != model.predict(images[0]).ravel()[pixel]
-    assert explain.margin_report(model, windows.reshape(-1, 3, 3)).visits[0] == 440
 
 
 @pytest.mark.parametrize(
@@ -48,8 +47,6 @@ def test_a_pixel_of_an_image_is_explained_by_the_window_that_the_tree_sees(scan,
         for ask in (explain.path, explain.find_counterfactual):
             with pytest.raises(ValueError, match=r"cannot be taken alone .* explain\.Pixel\(image, row, column\)"):
                 ask(model, np.zeros(model.n_features_in_))
-        with pytest.raises(ValueError, match="cannot be taken alone"):
-            explain.margin_report(model, np.zeros((4, model.n_features_in_)))
 
 
 def test_a_pixel_must_lie_in_one_image_of_a_model_of_pixels(scan):
@@ -80,7 +77,6 @@ def test_labelled_rows_need_a_classifier(scan, tmp_path):
     model, images, labels = scan
     for ask in (
         lambda: explain.attribute_errors(model, images, labels),
-        lambda: plot_confusion(model, images, labels),
         lambda: write(model, tmp_path / "page.html", images, labels),
     ):
         with pytest.raises(TypeError, match="needs a classifier of rows; got a CrispSegmenter"):
@@ -89,7 +85,5 @@ def test_labelled_rows_need_a_classifier(scan, tmp_path):
 
 def test_entire_images_are_refused_as_windows(scan):
     model, images, _ = scan
-    with pytest.raises(ValueError, match=r"X must be rows of 9 features, or images of shape \(3, 3\); got an array"):
-        explain.margin_report(model, images)
     with pytest.raises(ValueError, match=r"x must be one row of 9 features or of shape \(3, 3\)"):
         explain.path(model, images[0])

@@ -14,7 +14,6 @@ import numpy as np
 from matplotlib.text import Text
 
 from crisptree.plots import (
-    plot_confusion,
     plot_regions,
     plot_selection,
     plot_training,
@@ -62,7 +61,6 @@ DRAWINGS = {
     "regions-soft": lambda: plot_regions(figure_1(), FIGURE_1_ROWS, ax=axes(1, 1)[0, 0], steepness=20.0, resolution=60),
     "training": lambda: plot_training(_with_history(), axes(3, 1))[0],
     "choices": lambda: plot_selection(chosen_model(), axes(1, 1)[0, 0]),
-    "confusion": lambda: plot_confusion([[8, 2, 0], [1, 9, 0], [0, 5, 5]], ax=axes(1, 1)[0, 0]),
 }
 
 

@@ -4,20 +4,16 @@ import numpy as np
 import pytest
 
 import crisptree
-from crisptree import CrispTreeRegressor, plots
-from tests.toys import clouds, plain_tree, ridges
+from crisptree import plots
+from tests.toys import clouds, plain_tree
 
 X, Y = clouds(60, n_features=2)
 MODEL = plain_tree(max_depth=1, epochs=2, finetune_epochs=2, random_state=0).fit(X, Y)
-QUICK = {"max_depth": 1, "epochs": 2, "finetune_epochs": 2, "input_noise": 0.5, "l1": 0.0, "split": "oblique"}
-REGRESSOR = CrispTreeRegressor.from_flat(**QUICK, random_state=0).fit(*ridges(60))
 IMAGE = np.arange(12.0).reshape(3, 4)
 
 DRAWINGS = {
     "plot_tree": lambda ax: plots.plot_tree(MODEL, ax),
     "plot_regions": lambda ax: plots.plot_regions(MODEL, X, Y, ax=ax),
-    "plot_confusion": lambda ax: plots.plot_confusion(MODEL, X, Y, ax),
-    "plot_residuals": lambda ax: plots.plot_residuals(REGRESSOR, *ridges(60), ax=ax),
     "plot_training": lambda ax: plots.plot_training(MODEL, axes=[ax, ax]),
     "plot_weights": lambda ax: plots.plot_weights(MODEL, [0], [ax]),
     "plot_segmentation": lambda ax: plots.plot_segmentation(IMAGE, None, IMAGE / 12, IMAGE / 12, axes=[ax, ax, ax]),

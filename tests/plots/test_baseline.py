@@ -57,12 +57,6 @@ def without_a_curve(ax):
     ax.lines[-1].remove()
 
 
-def with_another_share(ax):
-    values = np.asarray(ax.images[0].get_array()).copy()
-    values[0, 1] = 0
-    ax.images[0].set_data(values)
-
-
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
@@ -77,7 +71,6 @@ def with_another_share(ax):
         ("regions", with_another_cell),
         ("training", without_a_curve),
         ("choices", without_a_curve),
-        ("confusion", with_another_share),
     ],
 )
 def test_a_missing_part_is_seen(name, damage):

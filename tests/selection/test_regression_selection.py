@@ -30,40 +30,16 @@ def test_a_few_trees_estimate_how_good_many_would_be():
     assert few.score(Gaussians(1), 25).mean() == pytest.approx(expected, abs=0.02)
 
 
-def weights_of(forest):
-    """Most weights that a split of every tree has."""
-    return [int(np.count_nonzero(tree.weight, axis=1).max()) for tree in forest.forest_]
-
-
-def test_every_second_tree_of_a_mixed_forest_has_thresholds_and_as_many_rows_as_it_takes(tmp_path):
-    forest = regressor(split="mixed", max_depth="auto", n_estimators=3, epochs=1).fit(X, y)
-    assert [most > 1 for most in weights_of(forest)] == [True, False, True]
-    assert forest.forest_.trees[1].structure.n_leaves > 100
+def test_a_file_of_a_forest_of_a_removed_kind_of_split_loads(tmp_path):
+    forest = regressor(n_estimators=2).fit(X, y)
+    forest.split = "mixed"  # until 2026-11-19 every second tree had thresholds
+    forest.best_params_ = {"split": "mixed"}
     forest.save(tmp_path / "mixed.crisp")
     again = crisptree.load(tmp_path / "mixed.crisp")
-    assert again.split == "mixed"
+    assert again.split == again.best_params_["split"] == "oblique"
     np.testing.assert_array_equal(again.predict(X), forest.predict(X))
-    assert forest.tree(1).get_params()["split"] == "auto"
-
-
-def test_trees_of_a_mixed_forest_are_those_of_the_forests_of_either_kind():
-    forest = regressor(split="mixed", n_estimators=3).fit(X, y)
-    planes = regressor(n_estimators=3).fit(X, y)
-    thresholds = regressor(split="axis", grow="cart", finetune_epochs=0, max_features=None).fit(X, y)
-    for number, whole in enumerate((planes, thresholds, planes)):
-        np.testing.assert_array_equal(forest.tree(number).predict(X), whole.tree(number).predict(X))
-
-
-def test_a_warm_start_goes_on_with_either_kind():
-    forest = regressor(split="mixed", n_estimators=1, warm_start=True).fit(X, y)
-    more = forest.set_params(n_estimators=4).fit(X, y)
-    np.testing.assert_array_equal(more.predict(X), regressor(split="mixed", n_estimators=4).fit(X, y).predict(X))
-
-
-@pytest.mark.parametrize("changes", [{"monotonic_cst": {0: 1}}, {"leaf_model": "linear"}])
-def test_a_mixed_forest_refuses_what_thresholds_cannot_have(changes):
-    with pytest.raises(ValueError, match="must be"):
-        regressor(split="mixed", **changes).fit(X, y)
+    with pytest.raises(ValueError, match="`split` must be"):
+        regressor(split="mixed").fit(X, y)
 
 
 BRIEF = QUICK | {"epochs": 1, "finetune_epochs": 1, "min_updates": 1, "max_depth": 2}

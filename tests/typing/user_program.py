@@ -296,7 +296,6 @@ def use_the_rest(folder: Path) -> None:
     other = explain.find_counterfactual(model, X[0])
     assert other is None or other.distance > 0
     assert len(explain.feature_importances(model)) == 2
-    assert str(model.margin_report(X))
     text: str = export.text(model)
     program: str = export.c(model)
     document: str = export.json(model)

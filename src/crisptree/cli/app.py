@@ -10,10 +10,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import crisptree
-from crisptree.exceptions import ProcessGroupError
 from crisptree.sanitization import sanitize
 
-EXPECTED_ERRORS = (ValueError, OSError, ModuleNotFoundError, MemoryError, ProcessGroupError)
+EXPECTED_ERRORS = (ValueError, OSError, ModuleNotFoundError, MemoryError)
 """Raised for wrong data or files and for lack of memory; any other error is a bug and shows its traceback."""
 
 COMMANDS = {
@@ -91,10 +90,9 @@ def load_command(name: str) -> Any:
 def _print_error(text: str) -> None:
     from rich.console import Console
 
-    from crisptree.cli.output import PLAIN, is_silent
+    from crisptree.cli.output import PLAIN
 
-    if not is_silent():
-        Console(stderr=True).print(sanitize(text), style="red", **PLAIN)
+    Console(stderr=True).print(sanitize(text), style="red", **PLAIN)
 
 
 def _error_message(error: BaseException) -> str:

@@ -108,23 +108,20 @@ def compute_errors(y: Array, hard: Array, soft: Array, mean: float) -> dict[str,
     }
 
 
-def score_fit(
-    model: Any, table: TrainingTable, others: dict[str, LabelledRows | None], predictions: tuple[Array, ...]
-) -> Scores:
-    """Score a model on the training rows, whose ``predictions`` come from all processes, and on others."""
+def score_fit(model: Any, table: TrainingTable, others: dict[str, LabelledRows | None]) -> Scores:
+    """Score a model on the training rows and on others."""
     baseline = _baseline(table)
-
-    def scores(y: Array, hard: Array, soft: Array) -> dict[str, Any]:
+    result: Scores = {}
+    for name, rows in {"training": LabelledRows(table.X, table.encode_labels(table.y)), **others}.items():
+        if rows is None:
+            continue
+        y, (hard, soft) = rows.y, predict_hard_and_soft(model, rows.X, table.classes)
         if table.is_regression:
-            return compute_errors(y, hard, soft, baseline)
-        return {"rows": len(y), **compute_accuracies(y, hard, soft), "majority": float(np.mean(y == baseline))}
-
-    hard, soft = predictions
-    result = {"training": scores(table.encode_labels(table.y), hard, soft)}
-    for name, rows in others.items():
-        if rows is not None:
-            result[name] = scores(rows.y, *predict_hard_and_soft(model, rows.X, table.classes))
-    return {name: hide_untrained(model, entry) for name, entry in result.items()}
+            scores = compute_errors(y, hard, soft, baseline)
+        else:
+            scores = {"rows": len(y), **compute_accuracies(y, hard, soft), "majority": float(np.mean(y == baseline))}
+        result[name] = hide_untrained(model, scores)
+    return result
 
 
 def hide_untrained(model: Any, scores: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +170,7 @@ def diagnose(scores: Scores, baseline: str) -> list[str]:
     if None not in pair and pair[0] - pair[1] > limit:
         notes.append(
             f"{name} is {pair[0]:{digits}} on training rows and {pair[1]:{digits}} on held-out rows: the model "
-            "overfits. Try a smaller --depth, --prune auto, or more rows."
+            "overfits. Try a smaller --depth, --ccp-alpha auto, or more rows."
         )
     if is_useless:
         notes.append(f"on held-out rows the model is no better than always predicting {baseline}.")

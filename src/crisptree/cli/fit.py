@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,27 +21,22 @@ from crisptree.cli.evaluation import (
     diagnose,
     draw_held_out,
     name_baseline,
-    predict_hard_and_soft,
     score_fit,
     show_scores,
 )
 from crisptree.cli.options import TABLE, TRAINING, ColumnRoles, CsvFormat, option, output_option, with_options
-from crisptree.cli.output import Output, is_silent
+from crisptree.cli.output import Output
 from crisptree.cli.tables import stdin_as_file
 from crisptree.cli.training import (
     DiskCache,
     LabelledTable,
-    Rank,
     TrainingTable,
-    find_rank,
-    join_process_group,
     open_disk_cache,
     open_training_table,
 )
 from crisptree.exceptions import format_count
 from crisptree.parameters.estimators import MAX_TREES, READABLE, ClassifierParameters
 from crisptree.pipeline.monitoring import ProgressDisplay
-from crisptree.threads import is_distributed
 
 
 @dataclass
@@ -88,9 +84,6 @@ class FitOptions:
     resume: Annotated[bool, option("--resume", help="Resume from --checkpoint, if there is one.", panel=TRAINING)] = (
         False
     )
-    shards: Annotated[
-        int, option(min=1, help="Shards of the rows, under torchrun.", panel=TRAINING, show_default=True)
-    ] = 8
 
     def __post_init__(self) -> None:
         """Refuse values and combinations that make no sense for any table."""
@@ -120,7 +113,7 @@ class FitOptions:
         """Decide whether rows train in batches: True, False, or None for only if memory is short."""
         excluded: dict[str, Any] = {"--trees": self.trees, "--validation": self.validation}
         excluded |= {"--paper": self.paper, "--readable": self.readable}
-        excluded |= {"--image-shape": "image_shape" in parameters, "torchrun": find_rank() is not None}
+        excluded["--image-shape"] = "image_shape" in parameters
         conflicts = [flag for flag, value in excluded.items() if value]
         if self.stream and conflicts:
             raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave out {conflicts[0]}.")
@@ -155,7 +148,6 @@ class FitRun:
     cache: DiskCache | None
     parameters: dict[str, Any]
     settings: FitOptions
-    rank: Rank
     out: Output
     progress: ProgressDisplay
 
@@ -164,33 +156,29 @@ class FitRun:
         held_out = draw_held_out(
             self.rows.y, fraction, self.parameters["random_state"], is_regression=self.rows.is_regression
         )
-        return self.rows.encode(held_out, self.out, self.progress, self.cache, self.rank)
+        return self.rows.encode(held_out, self.out, self.progress, self.cache)
 
     def fit(self, table: TrainingTable, name: str) -> tuple[Any, dict[str, Any], float]:
         """Train a model; return it, the rows to score it on, and the seconds. Checkpoints go to the folder ``name``."""
-        settings, rank = self.settings, self.rank
-        validation = None
+        settings, validation = self.settings, None
         if settings.validation is not None:
             validation = table.read_validation(settings.validation, self.rows.source, self.out)
         preset = "paper" if settings.paper else "readable" if settings.readable else None
         model = table.make_model(self.parameters, trees=settings.trees, preset=preset)
         more: dict[str, Any] = {"eval_set": None}
         if validation is not None:
-            more["eval_set"] = (rank.shard(validation.X), table.decode_labels(rank.shard(validation.y)))
-        if is_distributed() and not settings.trees:
-            more["shards"] = settings.shards
+            more["eval_set"] = (validation.X, table.decode_labels(validation.y))
         if settings.checkpoint is not None:
             more |= {"checkpoint": settings.checkpoint / name, "checkpoint_every": settings.checkpoint_every}
             more["resume"] = settings.resume
-        seconds = table.fit(model, self.out, self.progress, rank, **more)
-        if rank.is_first:
-            self.out.note_all(describe_untuned(model, len(table.y)))
+        seconds = table.fit(model, self.out, self.progress, **more)
+        self.out.note_all(describe_untuned(model, len(table.y)))
         return model, {"validation": validation, "held out": table.held_out}, seconds
 
     def measure_readability(self, model: Any, table: TrainingTable) -> dict[str, Any]:
         """Score a readable tree, and one without its limits, on the held-out rows; nothing where there are none."""
         held_out = table.held_out
-        if not self.settings.readable or held_out is None or not self.rank.is_first:
+        if not self.settings.readable or held_out is None:
             return {}
         from crisptree.estimators.readability import score_tree
 
@@ -203,11 +191,8 @@ class FitRun:
         }
 
     def score(self, model: Any, table: TrainingTable, others: dict[str, Any]) -> Scores:
-        """Score a model on rank 0, and print notes about the scores."""
-        predictions = self.rank.gather(*predict_hard_and_soft(model, table.X, table.classes))
-        if not self.rank.is_first:
-            return {}
-        scores = score_fit(model, table, others, predictions)
+        """Score a model, and print notes about the scores."""
+        scores = score_fit(model, table, others)
         self.out.note_all(diagnose(scores, name_baseline(table)))
         return scores
 
@@ -245,14 +230,13 @@ def fit(
       crisptree fit digits.npz --image-shape 8x8 --spatial-penalty 0.01 -o digits.crisp
 
       crisptree fit train.parquet -t label --trees 25 -o forest.crisp
-
-      torchrun --nproc-per-node 4 -m crisptree fit train.parquet -t label -o model.crisp
     """
     options.check_output(output, (".crisp",))
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        raise typer.BadParameter("several processes train a tree from Python: start a script that calls fit.")
     data = tables[0] if len(tables) == 1 else tuple(tables)
-    out, stream = Output(as_json, silent=is_silent()), settings.select_stream(parameters)
+    out, stream = Output(as_json), settings.select_stream(parameters)
     with (
-        join_process_group(parameters.get("device", "auto"), data) as rank,
         out.progress() as progress,
         stdin_as_file(data) as path,
         open_disk_cache(stream, partial(can_stream, parameters)) as cache,
@@ -263,7 +247,7 @@ def fit(
         is_image = bool(source.table.image_shape)
         if is_image and stream:
             raise typer.BadParameter("--stream is for rows of a table; these rows are images. Leave it out.")
-        run = FitRun(rows, None if is_image else cache, parameters, settings, rank, out, progress)
+        run = FitRun(rows, None if is_image else cache, parameters, settings, out, progress)
         table = run.encode(settings.select_holdout(len(rows.y)))
         model, others, seconds = run.fit(table, "fit")
         scores = run.score(model, table, others)
@@ -272,8 +256,6 @@ def fit(
             table = run.encode(0)
             model, _, more_seconds = run.fit(table, "refit")
             seconds += more_seconds
-    if not rank.is_first:
-        return
     if table.preprocessing.named:
         model = model.with_input_schema(feature_names=np.array(table.preprocessing.feature_names, dtype=object))
     model.save(output)

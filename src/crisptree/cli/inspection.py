@@ -35,6 +35,9 @@ MAX_COLUMNS_SHOWN = 30
 PlotKind = Literal["tree", "weights", "confusion", "regions", "residuals"]
 KINDS_WITH_ROWS = ("confusion", "regions", "residuals")
 
+MAX_ANNOTATED_CLASSES = 40
+"""With more classes the counts of a confusion matrix would be too small to read."""
+
 
 def inspect(
     model: options.Model,
@@ -281,6 +284,8 @@ def plot(
 
 
 def _draw(kind: str, model: Any, size: dict[str, Any], rows: LabelledRows | None) -> Any:
+    from sklearn.metrics import ConfusionMatrixDisplay, PredictionErrorDisplay
+
     from crisptree import plots
 
     if kind == "weights":
@@ -288,13 +293,17 @@ def _draw(kind: str, model: Any, size: dict[str, Any], rows: LabelledRows | None
     if rows is None:
         return plots.plot_tree(model, **size)
     if kind == "residuals":
-        return plots.plot_residuals(model, rows.X, rows.y)
+        predicted = model.predict(rows.X)
+        return PredictionErrorDisplay.from_predictions(rows.y, predicted, kind="actual_vs_predicted").ax_
     if is_regressor(model):
         raise TableError(f"--kind {kind} is for classification; the model is a regression. Draw its residuals instead.")
     X, y = rows.of_known_classes(model.classes_)
     if kind == "regions":
         return plots.plot_regions(model, X, y, feature_names=model.preprocessing_.feature_names)
-    return plots.plot_confusion(model, X, y)
+    names = [str(label).replace("$", r"\$") for label in model.classes_]
+    how: dict[str, Any] = {"labels": model.classes_, "display_labels": names, "colorbar": False}
+    few = len(names) <= MAX_ANNOTATED_CLASSES
+    return ConfusionMatrixDisplay.from_predictions(y, model.predict(X), **how, include_values=few).ax_
 
 
 @with_options()

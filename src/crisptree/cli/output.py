@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import sys
 import warnings
@@ -29,22 +28,13 @@ RECOMMENDATION = re.compile(rf"`(\w+)=(True|\d+|{_QUOTED}|\[(?:{_QUOTED})(?:, (?
 """A parameter and its value, as the library's messages recommend it: `drop=['id']`."""
 
 
-TORCHRUN_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-"""Environment variables of every process of a group that torchrun has started."""
-
-
-def is_silent() -> bool:
-    """True if this rank must not print: in a process group rank 0 does."""
-    return all(name in os.environ for name in TORCHRUN_VARIABLES) and os.environ["RANK"] != "0"
-
-
 class Output:
     """Print for people, or collect one JSON document."""
 
-    def __init__(self, as_json: bool, *, silent: bool = False) -> None:
-        self.as_json = as_json and not silent
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
         self.notes: list[str] = []
-        self.stdout, self.stderr = Console(quiet=silent), Console(stderr=True, quiet=silent)
+        self.stdout, self.stderr = Console(), Console(stderr=True)
 
     def note(self, text: str) -> None:
         """Print a note to stderr, once; the JSON document lists it too."""

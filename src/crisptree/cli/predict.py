@@ -59,6 +59,8 @@ class PredictionOptions:
         """Refuse columns that the model does not have."""
         if self.proba and is_regressor(model):
             raise typer.BadParameter("--proba is for classification; the model is a regression. Use --interval.")
+        if self.explain and is_forest(model):
+            raise typer.BadParameter("--explain is for one tree; a forest has a path through each of its trees.")
         if self.interval is not None and not is_regressor(model):
             raise typer.BadParameter("--interval is for regression; the model is a classification. Use --proba.")
         if self.interval is not None and not 0 < self.interval < 1:
@@ -108,8 +110,6 @@ class PredictionOptions:
 
 def describe_path(model: Any, row: npt.NDArray[np.float32]) -> str:
     """Describe the decision path of an encoded row in one line, with the columns of the table."""
-    if is_forest(model):
-        return "; ".join(str(model.explain(row, top=3)).splitlines()[:2])
     from crisptree.explain import path
 
     explained = path(model, row, top=MAX_CONTRIBUTIONS)
@@ -129,7 +129,7 @@ def predict(
     data: options.Data,
     *,
     output: Annotated[
-        str, output_option("A .csv, .tsv, .parquet or .npz to write, or - for CSV on stdout.", show_default=True)
+        str, output_option("A .csv, .tsv or .parquet to write, or - for CSV on stdout.", show_default=True)
     ] = "-",
     settings: PredictionOptions,
     id_name: options.Id = None,
@@ -141,7 +141,7 @@ def predict(
 ) -> None:
     """Predict every row of a table with the preprocessing of training.
 
-    The table is read and written in blocks, so it may be larger than the memory. (A .npz is read and written whole.)
+    The table is read and written in blocks, so it may be larger than the memory. (A .npz is read whole.)
 
     Examples:
       crisptree predict iris.crisp new.csv -o classes.csv

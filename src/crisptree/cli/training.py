@@ -19,7 +19,7 @@ import typer
 
 import crisptree
 from crisptree.cli.options import ColumnRoles, CsvFormat
-from crisptree.cli.output import TORCHRUN_VARIABLES, Output
+from crisptree.cli.output import Output
 from crisptree.cli.tables import LabelledRows, find_labelled, read_target
 from crisptree.data.batches import Batches
 from crisptree.encoding.containers import EncodedInput
@@ -37,94 +37,10 @@ from crisptree.pipeline.monitoring import ProgressDisplay
 
 Rows = npt.NDArray[np.float32]
 
-SECONDS_BEFORE_FAILING = 5.0
-"""torchrun ends all processes when one has failed: other ranks wait until rank 0 has printed the error."""
-
 CONTAINER_MEMORY = Path("/sys/fs/cgroup/memory.max")
 
 MAX_MEMORY_FRACTION = 0.25
 """Larger encoded tables go to disk: reading and holding out copy them once."""
-
-
-@dataclass(frozen=True)
-class Rank:
-    """The index of this process in its process group, and the number of processes."""
-
-    index: int = 0
-    world_size: int = 1
-
-    @property
-    def is_first(self) -> bool:
-        """True for the rank that prints and writes."""
-        return self.index == 0
-
-    def shard(self, rows: Any) -> Any:
-        """Return the slice of the rows that this process trains on; None stays None."""
-        if rows is None:
-            return None
-        n = len(rows)
-        return rows[n * self.index // self.world_size : n * (self.index + 1) // self.world_size]
-
-    def gather(self, *arrays: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        """Concatenate the arrays of all processes on rank 0; other ranks keep their own."""
-        if self.world_size == 1:
-            return arrays
-        import torch.distributed as dist
-
-        gathered: list[Any] | None = [None] * self.world_size if self.is_first else None
-        dist.gather_object(arrays, gathered, dst=0)
-        return arrays if gathered is None else tuple(np.concatenate(parts) for parts in zip(*gathered, strict=True))
-
-
-SINGLE_PROCESS = Rank()
-
-
-def find_rank() -> Rank | None:
-    """Read rank and world size from the environment; None without torchrun."""
-    if not all(name in os.environ for name in TORCHRUN_VARIABLES):
-        return None
-    return Rank(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
-
-
-@contextmanager
-def join_process_group(device: str, data: Path | Sequence[Path]) -> Iterator[Rank]:
-    """Initialise the process group: NCCL between GPUs, else Gloo."""
-    rank = find_rank()
-    if rank is None:
-        yield SINGLE_PROCESS
-        return
-    if str(data) == "-" and rank.world_size > 1:
-        raise typer.BadParameter("several processes cannot read one stdin; name a file.")
-    import torch
-    import torch.distributed as dist
-
-    on_gpus = device.startswith("cuda")
-    if on_gpus:
-        torch.cuda.set_device(_select_gpu(device, torch.cuda.device_count()))
-    dist.init_process_group("nccl" if on_gpus else "gloo")
-    try:
-        yield rank
-    except Exception:
-        if not rank.is_first:
-            time.sleep(SECONDS_BEFORE_FAILING)
-        raise
-    finally:
-        dist.destroy_process_group()
-
-
-def _select_gpu(device: str, n_gpus: int) -> int:
-    """Return the index of the GPU of this process; processes on one machine do not share GPUs."""
-    n_local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    index = device.partition(":")[2]
-    if n_gpus < (1 if index else n_local) or (index and n_local > 1):
-        gpus = f"{n_gpus} GPU{'' if n_gpus == 1 else 's'}" if n_gpus else "no GPU that torch finds"
-        limit = 1 if index else n_gpus
-        fewer = f"start {limit} with --nproc-per-node {limit}, or " if limit and n_gpus else ""
-        raise typer.BadParameter(
-            f"every process needs a GPU of its own for --device {device}; this machine has {gpus}, and {n_local} "
-            f"process{'' if n_local == 1 else 'es'} started. To go on, {fewer}train with --device cpu."
-        )
-    return int(index) if index else int(os.environ.get("LOCAL_RANK", "0"))
 
 
 def usable_memory() -> float:
@@ -195,7 +111,7 @@ def _map_rows(path: Path, n_features: int) -> Rows:
 class TrainingTable:
     """Encoded training rows; held-out rows had no part in anything, the preprocessing included.
 
-    In a process group, X are the rows of this process, and y and weights those of all. Regression has no ``classes``.
+    Regression has no ``classes``.
     """
 
     preprocessing: Preprocessing
@@ -238,11 +154,9 @@ class TrainingTable:
         tree: Any = crisptree.CrispTreeRegressor if self.is_regression else crisptree.CrispTreeClassifier
         return getattr(tree, preset or "from_flat")(**parameters)
 
-    def fit(
-        self, model: Any, out: Output, progress: ProgressDisplay, rank: Rank = SINGLE_PROCESS, **more: Any
-    ) -> float:
-        """Fit a model to this process's shard of the encoded rows; return the seconds it took."""
-        rows: list[Any] = [self.X, rank.shard(self.y), rank.shard(self.weight)]
+    def fit(self, model: Any, out: Output, progress: ProgressDisplay, **more: Any) -> float:
+        """Fit a model to the encoded rows; return the seconds it took."""
+        rows: list[Any] = [self.X, self.y, self.weight]
         if self.on_disk:
             rows = [Batches.from_arrays(*rows)]
         rows[0] = EncodedInput(rows[0], self.preprocessing)
@@ -323,12 +237,8 @@ class LabelledTable:
         out: Output,
         progress: ProgressDisplay,
         cache: DiskCache | None = None,
-        rank: Rank = SINGLE_PROCESS,
     ) -> TrainingTable:
-        """Profile the columns of the training rows and encode all rows, on disk where a cache takes them.
-
-        Each process of a group keeps its shard, and rank 0 also the held-out rows.
-        """
+        """Profile the columns of the training rows and encode all rows, on disk where a cache takes them."""
         table, options, target = self.source.table, self.source.options, self.source.target
         without = [name for name in (target, self.source.weights, options.id, *options.drop) if name is not None]
         training, scored = self._of_all_rows(~held_out), self._of_all_rows(held_out)
@@ -355,20 +265,17 @@ class LabelledTable:
                 out.note(f"the encoded rows take {size}: they stay on disk and train in batches (--stream).")
             X, X_held_out = cache.write(encoder.encode_batches(show_reading), (training, scored), width)
         else:
-            own = np.zeros_like(training)
-            own[rank.shard(np.flatnonzero(training))] = True
-            wanted = own | scored if rank.is_first else own
-            X = rows = encoder.encode_all(show_reading, None if wanted.all() else wanted)
+            X = rows = encoder.encode_all(show_reading, None if self.kept.all() else self.kept)
             X_held_out = rows[:0]
-            if not np.array_equal(wanted, own):
-                X, X_held_out = rows[own[wanted]], rows[scored[wanted]]
+            if held_out.any():
+                X, X_held_out = rows[~held_out], rows[held_out]
         out.note_all(encoder.notes())
         y, weight = self.y[~held_out], None if self.weight is None else self.weight[~held_out]
         result = TrainingTable(
             *(preprocessing, X, y, weight, None if self.is_regression else np.unique(y), None, table.image_shape),
             on_disk=on_disk,
         )
-        if not (held_out.any() and rank.is_first):
+        if not held_out.any():
             return result
         return replace(result, held_out=LabelledRows(X_held_out, result.encode_labels(self.y[held_out])))
 

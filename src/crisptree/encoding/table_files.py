@@ -1,7 +1,7 @@
 """Tables in files: read in batches of a fixed size, as often as needed, and written a batch at a time.
 
 Read are CSV and TSV, plain or compressed, Parquet in one file, several or a folder, .npz and LIBSVM text; written are
-CSV, TSV, Parquet and .npz. Every value of a text file is read as text; what it means is decided in one place, later.
+CSV, TSV and Parquet. Every value of a text file is read as text; what it means is decided in one place, later.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import csv
 import io
 import math
 import re
-import zipfile
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -460,35 +459,32 @@ class LibsvmFile(MatrixFile):
         super().__init__(path, X, {"y": y})
 
 
-OUTPUT_SUFFIXES = (*DELIMITERS, ".parquet", ".npz")
+OUTPUT_SUFFIXES = (*DELIMITERS, ".parquet")
 
 
 class TableWriter:
     """Write batches of a table, all with the same columns; ``close`` ends the file but leaves the handle open.
 
     The format is that of a suffix among ``OUTPUT_SUFFIXES``. The first batch defines the columns; in Parquet every
-    batch is a row group, and the arrays of a .npz are all kept in memory.
+    batch is a row group.
     """
 
     def __init__(self, file: BinaryIO, suffix: str) -> None:
         self.file, self.suffix = file, suffix
         self.writer: Any = None
-        self.batches: list[dict[str, npt.NDArray[Any]]] = []
 
     def write(self, columns: dict[str, Any]) -> None:
         """Add rows: NumPy or pyarrow arrays of one length by the names of the columns."""
         import pyarrow as pa
 
-        for name, values in columns.items():
-            if self.suffix != ".parquet" and isinstance(values, pa.Array) and pa.types.is_nested(values.type):
-                raise TableError(
-                    f"column {name!r} holds values of type {values.type}, which only a .parquet can keep. Write one, "
-                    "or do without this column."
-                )
-        if self.suffix == ".npz":
-            self.batches.append({name: _to_array(values) for name, values in columns.items()})
-            return
         table = pa.table(columns)
+        if self.suffix != ".parquet":
+            for field in table.schema:
+                if pa.types.is_nested(field.type):
+                    raise TableError(
+                        f"column {field.name!r} holds values of type {field.type}, which only a .parquet can keep. "
+                        "Write one, or do without this column."
+                    )
         if self.writer is None and self.suffix == ".parquet":
             import pyarrow.parquet as pq
 
@@ -504,18 +500,3 @@ class TableWriter:
         """Write what is still to be written."""
         if self.writer is not None:
             self.writer.close()
-        if self.suffix != ".npz":
-            return
-        with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
-            for name in self.batches[0]:
-                # With a fixed date, so that the same columns give the same bytes.
-                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.concatenate([batch[name] for batch in self.batches]))
-
-
-def _to_array(values: Any) -> npt.NDArray[Any]:
-    is_arrow = type(values).__module__.partition(".")[0] == "pyarrow"
-    array = values.to_numpy(zero_copy_only=False) if is_arrow else np.asarray(values)
-    if array.dtype.kind != "O":
-        return array
-    return np.array(["" if value is None else str(value) for value in array], dtype=str)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
@@ -40,7 +40,6 @@ from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 if TYPE_CHECKING:
     from crisptree.encoding.preprocessing import Preprocessing
     from crisptree.encoding.table_encoder import TableEncoder
-    from crisptree.explain import MarginReport
     from crisptree.explain import Path as TreePath
     from crisptree.learning.fitting import Fitted as FittedTrees
     from crisptree.learning.history import EpochRecord
@@ -619,22 +618,6 @@ class RowEstimator(RowParameters, PaperProtocol, SelectionResults, TreeEstimator
         from crisptree.explain import path
 
         return path(self, x, top=top)
-
-    def margin_report(self, X: Any, *, limits: Sequence[float] | None = None) -> MarginReport:
-        """Count the rows near a decision boundary of the tree; see ``explain.margin_report``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from crisptree import CrispTreeClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> model = CrispTreeClassifier(split="oblique", max_depth=2, random_state=0).fit(X, y)
-        >>> print(model.margin_report(X, limits=(0.1, 1.0)))  # doctest: +ELLIPSIS
-        rows nearer than ...
-        """
-        from crisptree.explain import margin_report
-
-        return margin_report(self, X) if limits is None else margin_report(self, X, limits=limits)
 
     def to_sklearn(self) -> Any:
         """Convert an axis-aligned tree to a fitted decision tree of scikit-learn; see ``export.sklearn_tree``.

@@ -39,7 +39,6 @@ from crisptree.threads import is_distributed, single_process
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.explain import ForestPath
     from crisptree.pipeline.forests import OutOfBag
 
 TreeT = TypeVar("TreeT", bound=RowEstimator)
@@ -158,7 +157,7 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator, Generic[Tr
         own = {name: getattr(self, name) for name in kind.PARAMETERS if name in self.PARAMETERS} | self.FIXED
         if self.max_depth == "auto":
             own["max_depth"] = None
-        for name, value in own.items():  # such as split="mixed", which only forests have
+        for name, value in own.items():  # such as class_weight="balanced_subsample", which only forests have
             rule = kind.PARAMETERS[name].rule
             if rule is not None and not rule.holds(value):
                 own[name] = kind.PARAMETERS[name].default
@@ -437,24 +436,6 @@ class ForestEstimator(BaggingParameters, SelectionResults, Estimator, Generic[Tr
         number = check_tree_number(number or 0, len(self))
         title = f"Tree {number} of a forest ({', '.join(facts)})"
         return trees[number].report(path, X, y, **{"title": title} | options)
-
-    def explain(self, x: Any, *, top: int = 5) -> ForestPath:
-        """Explain the prediction of one row by the paths through all trees; see ``explain.explain_forest``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from crisptree import CrispForestClassifier
-        >>> X, y = load_iris(return_X_y=True, as_frame=True)
-        >>> parameters = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
-        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **parameters, random_state=0).fit(X, y)
-        >>> path = forest.explain(X.iloc[0], top=1)
-        >>> path.n_for, len(path.paths)
-        (3, 3)
-        """
-        from crisptree.explain import explain_forest
-
-        return explain_forest(self, x, top=top)
 
     def __sklearn_tags__(self) -> Any:
         return set_row_tags(super().__sklearn_tags__(), self.training_parameters())

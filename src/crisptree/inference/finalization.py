@@ -298,15 +298,6 @@ def find_dead_splits(tree: CrispTree) -> tuple[Ints, npt.NDArray[np.bool_]]:
     return np.flatnonzero(dead), right[dead] > 0
 
 
-def remove_dead_splits(tree: SomeTree, leaf_prior: float = 0.0) -> SomeTree:
-    """Replace every split without training rows on both sides by the child that has them.
-
-    Every training row reaches the same leaf as before; a new row on the empty side now follows the others.
-    """
-    dead, to_right = find_dead_splits(tree)
-    return select_nodes(tree, *tree.structure.splice(dead, to_right), leaf_prior) if len(dead) else tree
-
-
 class PruningPath(NamedTuple):
     """Cost–complexity pruning path.
 

@@ -1,4 +1,4 @@
-"""Linear splits: feature effects, rules in raw units, importances and sparsity.
+"""Linear splits: feature effects, rules in raw units and importances.
 
 The effect of feature j at a split is w_j · spread_j, with raw weights and the feature's standard deviation in training:
 how far the score moves when the feature alone moves by its own spread. In the scaled space of training the same number
@@ -139,7 +139,8 @@ def feature_importances(model: Any) -> Doubles:
     >>> bool(permuted[2:].min() > permuted[:2].max())  # the petals
     True
     """
-    tree = _linear_tree(model, "explain.feature_importances")
+    purpose = "explain.feature_importances"
+    tree = require_linear_splits(model if isinstance(model, CrispTree) else view_model(model, purpose).tree, purpose)
     encoder = getattr(model, "__dict__", {}).get("encoder_")
     if encoder is not None:
         return np.asarray(encoder.preprocessing_.by_input(feature_importances(tree)))
@@ -192,30 +193,3 @@ def rank_columns(view: ModelView, top: int) -> list[tuple[str, float]]:
 def sum_by_column(view: ModelView, values: Doubles) -> Doubles:
     """Sum the values of features by column.  (n_features,) → (n_columns,)"""
     return np.array([values[column.all_features].sum() for column in view.columns], dtype=np.float64)
-
-
-def sparsity(model: Any) -> float:
-    """Compute the share of weights that are exactly zero; 0 for a tree of one leaf.
-
-    Parameters
-    ----------
-    model : CrispTreeClassifier, Pipeline or FlatTree
-        A fitted estimator with linear splits, a fitted Pipeline that ends in one, or its tree.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from crisptree import CrispTreeClassifier, explain
-    >>> X, y = load_iris(return_X_y=True)
-    >>> fixed = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 1.0, "random_state": 0}
-    >>> model = CrispTreeClassifier(**fixed, max_depth=2).fit(X, y)
-    >>> explain.sparsity(model)
-    0.0
-    """
-    weight = _linear_tree(model, "explain.sparsity").weight
-    return float(np.mean(weight == 0)) if weight.size else 0.0
-
-
-def _linear_tree(model: Any, purpose: str) -> FlatTree:
-    """Return the tree of a model, or the tree itself."""
-    return require_linear_splits(model if isinstance(model, CrispTree) else view_model(model, purpose).tree, purpose)

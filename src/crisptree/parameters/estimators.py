@@ -606,16 +606,6 @@ class ForestRegressorParameters(BaggingParameters, RegressorParameters):
 
     FIXED: ClassVar[dict[str, Any]] = UNPRUNED
 
-    split: str | Callable[[tuple[int, ...]], Any] = redeclare(
-        RowParameters,
-        "split",
-        default="auto",
-        kind='{"auto", "oblique", "axis", "mixed", "conv"} or callable',
-        doc=RowParameters.PARAMETERS["split"].doc
-        + """ "mixed" alternates hyperplanes and thresholds: every second tree is CART's, grown on all
-        features until its leaves are pure unless ``max_features`` and ``max_depth`` say otherwise.""",
-        rule=word_or_function("auto", "oblique", "axis", "mixed", "conv"),
-    )
     bootstrap: bool | str = parameter(
         default="auto", kind='bool or "auto"', doc=BOOTSTRAP_DOC, rule=word_or("auto", true_or_false())
     )

@@ -19,6 +19,7 @@ RENAMED_VALUES = {
     ("algorithm", "non_greedy"): "likelihood",
     ("grow", "axis_aligned"): "cart",
     ("n_estimators", "auto"): 25,
+    ("split", "mixed"): "oblique",
     **{("grow", name): "greedy" for name in ("random", "oc1", "co2")},
 }
 """Values in model files of earlier versions that have another name now, or are no longer part of the package."""

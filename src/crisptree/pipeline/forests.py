@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from crisptree.pipeline.validation import (
     check_fit,
     draw_seed,
 )
-from crisptree.selection.candidates import CART_SPLITS, MIXED, Trial, postprocess
+from crisptree.selection.candidates import Trial, postprocess
 from crisptree.selection.evaluators import ForestEvaluator
 from crisptree.targets.base import BALANCED_SUBSAMPLE, TargetEncoding, class_factors
 from crisptree.threads import row_blocks
@@ -34,9 +34,6 @@ from crisptree.threads import row_blocks
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 OnEpoch = Callable[[EpochRecord], None]
-
-LIMITS_OF_CART = ("max_depth", "max_features")
-"""Parameters of a mixed forest that its CART trees take as they are."""
 
 IMAGE_SAMPLE_FRACTION = 0.8
 """Share of images that a tree is trained on by default, without replacement. A bootstrap sample lacks more than a third
@@ -66,7 +63,7 @@ class Workers:
         return function() if self.group is None else self.group.from_first(function)
 
     def share(self, numbers: range) -> list[int]:
-        """Return the numbers of the trees that this process trains: a range, which has trees of all families."""
+        """Return the numbers of the trees that this process trains, a contiguous range."""
         rank, size = (0, 1) if self.group is None else (self.group.rank, self.group.size)
         return list(numbers[len(numbers) * rank // size : len(numbers) * (rank + 1) // size])
 
@@ -321,9 +318,6 @@ def fit_forest_rows(
     workers: Workers = ALONE,
 ) -> tuple[TrainedTrees, Bagging]:
     """Train a forest on validated rows, selecting first what is "auto"."""
-    split = parameters["split"]
-    if split == MIXED:
-        parameters = {**parameters, "split": "oblique"}
 
     def draw_bags(rows: TrainingTask) -> Bagging:
         y, are_images = rows.training.y, data.image_shape is not None
@@ -362,32 +356,20 @@ def fit_forest_rows(
         task = make_scaled_task(values, dataset, validation, values["scale"], tree)
     bagging = draw_bags(task)
     values["shrinkage"] = find_shrinkage(task, is_linear=has_linear_leaves(values))
-    families: list[dict[str, Any]] = [values]
-    if MIXED in (split, values["split"]):
-        families = [values | {"split": "oblique"}, make_cart_family(values, parameters)]
     trees = [] if warm_start is None else [*warm_start.forest]
-    trees, history, out_of_bag, iterations = ForestTask(families, data, task, bagging, workers).fit(trees)
+    trees, history, out_of_bag, iterations = ForestTask(values, data, task, bagging, workers).fit(trees)
     return (trees, history, out_of_bag, selected, trials, iterations), bagging
 
 
 @dataclass(frozen=True, eq=False)
 class ForestTask:
-    """Training of the trees of a forest.
+    """Training of the trees of a forest by resolved parameters; ``task`` has the rows of ``data``, scaled."""
 
-    ``families`` are the resolved parameters of every tree, or of each family of trees in turn; ``task`` has the rows
-    of ``data``, scaled.
-    """
-
-    families: Sequence[Mapping[str, Any]]
+    parameters: Mapping[str, Any]
     data: TrainingData
     task: TrainingTask
     bagging: Bagging
     workers: Workers = ALONE
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Parameters, of which all families share those that are read here."""
-        return self.families[0]
 
     def fit(self, trees: list[CrispTree]) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None, list[int]]:
         """Train further trees, up to ``n_estimators``."""
@@ -407,7 +389,13 @@ class ForestTask:
     def _train(self, numbers: list[int], on_epoch: OnEpoch) -> dict[int, FittedTree]:
         """Train and postprocess the trees of some numbers."""
         data, trained = self.data, dict[int, FittedTree]()
-        for number, fitted in self._fit_families(numbers, on_epoch) if numbers else ():
+        if not numbers:
+            return trained
+        spec = spec_of(self.parameters, self.task, data.image_shape, self.bagging.seed)
+        spec = adapt_to_forest(spec, self.parameters["max_features"], data.X.shape[1])
+        bootstraps = [Bootstrap(self.bagging.weights(n), self.bagging.tree_seed(n)) for n in numbers]
+        # a callback may end the training before the last tree
+        for number, fitted in zip(numbers, fit_forest(spec, self.task, bootstraps, on_epoch=on_epoch), strict=False):
             tree = postprocess(fitted.tree, self.parameters)
             if data.image_shape is None:
                 first = next(iter(trained.values())).tree if trained else None
@@ -416,35 +404,10 @@ class ForestTask:
             trained[number] = fitted._replace(tree=data.encoding.restore_units(tree))
         return trained
 
-    def _fit_families(self, numbers: list[int], on_epoch: OnEpoch) -> Iterator[tuple[int, FittedTree]]:
-        """Fit trees and iterate over them in their order; those of the first family are trained before the next."""
-        bootstraps = {n: Bootstrap(self.bagging.weights(n), self.bagging.tree_seed(n)) for n in numbers}
-        n_families, families = len(self.families), list[Iterator[FittedTree]]()
-        for index, parameters in enumerate(self.families):
-            spec = spec_of(parameters, self.task, self.data.image_shape, self.bagging.seed)
-            spec = adapt_to_forest(spec, parameters["max_features"], self.data.X.shape[1])
-            own = [bootstrap for number, bootstrap in bootstraps.items() if number % n_families == index]
-            trees = fit_forest(spec, self.task, own, on_epoch=on_epoch) if own else iter(())
-            families.append(trees if index == n_families - 1 else iter(list(trees)))
-        for number in bootstraps:
-            tree = next(families[number % n_families], None)
-            if tree is None:  # a callback has ended the training
-                return
-            yield number, tree
-
 
 def find_shrinkage(rows: TrainingTask, *, is_linear: bool) -> float:
     """Return the shrinkage λ of the trees of a forest on these rows; linear leaves have their penalty."""
     return 0.0 if rows.target.is_regression or is_linear else LEAF_SHRINKAGE * rows.mean_weight
-
-
-def make_cart_family(values: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the CART trees of a mixed forest: thresholds of all features, until leaves are pure.
-
-    ``parameters`` are those of the estimator, which may limit depth and features.
-    """
-    cart = dict(values) | CART_SPLITS | {"grow": "cart", "finetune_epochs": 0}
-    return cart | {name: None if parameters[name] == "auto" else parameters[name] for name in LIMITS_OF_CART}
 
 
 def check_patch(patch: Sequence[int], image_shape: tuple[int, ...] | None) -> tuple[int, int]:

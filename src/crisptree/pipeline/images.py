@@ -19,6 +19,9 @@ Stages = list[Trained]
 """The tree of every stage, and the records of its epochs."""
 
 
+NO_HOLDOUT = "Give fit `eval_set`, or switch early_stopping off and give ccp_alpha and shrinkage a number."
+
+
 class LabelledImages(NamedTuple):
     """Images and their pixels that have a target."""
 
@@ -78,10 +81,7 @@ def _split_off(training: LabelledImages, fraction: float, seed: int) -> tuple[La
     """Hold out whole images, since pixels of one image are correlated."""
     n = len(training.images)
     if n < 2:
-        raise ValueError(
-            "a fit that holds images out must have at least 2; got 1. Give fit `eval_set`, or switch early_stopping "
-            "off and give prune and shrinkage a number."
-        )
+        raise ValueError(f"a fit that holds images out must have at least 2; got 1. {NO_HOLDOUT}")
     is_held_out = np.zeros(n, dtype=bool)
     is_held_out[np.random.default_rng(seed).choice(n, min(max(1, round(fraction * n)), n - 1), replace=False)] = True
     flags = np.repeat(is_held_out, [np.count_nonzero(use) for use in training.pixels.used])
@@ -90,10 +90,7 @@ def _split_off(training: LabelledImages, fraction: float, seed: int) -> tuple[La
     shows_all = flags.any() and not flags.all()
     if not shows_all or (classes is not None and len(np.unique(kept.pixels.y)) < len(classes)):
         what = "have a number somewhere" if classes is None else "show every class"
-        raise ValueError(
-            f"whole images are held out, and those left must {what}; they do not. Give fit `eval_set`, or switch "
-            "early_stopping off and give prune and shrinkage a number."
-        )
+        raise ValueError(f"whole images are held out, and those left must {what}; they do not. {NO_HOLDOUT}")
     return kept, held_out
 
 

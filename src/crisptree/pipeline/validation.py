@@ -25,7 +25,6 @@ from crisptree.data.validation import (
 from crisptree.encoding.containers import materialize, refuse_batches
 from crisptree.inference.flat_tree import SPARSE_LINEAR, has_linear_leaves
 from crisptree.parameters.training import Parameter, Rule, is_whole
-from crisptree.selection.candidates import MIXED
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target
 from crisptree.targets.base import (
@@ -97,7 +96,7 @@ CAPABILITIES = (
     Capability(
         "split modules (`split='conv'` or a callable)",
         "split modules",
-        lambda v: not LINEAR.holds(v["split"]) and v["split"] != MIXED,
+        lambda v: not LINEAR.holds(v["split"]),
         {"l1": ZERO_OR_AUTO, "input_noise": ZERO_OR_AUTO},
         "Their penalty is l2.",
     ),
@@ -293,8 +292,7 @@ CAPABILITIES = (
 
 
 def _draws_features(v: Values) -> bool:
-    is_linear = LINEAR.holds(v["split"]) or v["split"] == MIXED
-    return is_linear and v["grow"] in ("greedy", "cart")
+    return LINEAR.holds(v["split"]) and v["grow"] in ("greedy", "cart")
 
 
 def check_parameters(declared: Mapping[str, Parameter], parameters: Values, **fit: Any) -> None:

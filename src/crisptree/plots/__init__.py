@@ -1,6 +1,7 @@
 """Plots. Each function takes a model or values and axes, and returns the axes; only this package imports matplotlib.
 
-None of them writes a file or opens a window: save with ``ax.figure.savefig("tree.svg")``.
+None of them writes a file or opens a window: save with ``ax.figure.savefig("tree.svg")``. Confusion matrices and
+residuals are scikit-learn's ``ConfusionMatrixDisplay`` and ``PredictionErrorDisplay``.
 """
 
 try:
@@ -10,7 +11,7 @@ except ImportError as error:
         "plots need matplotlib, which is not installed. Install it with: pip install 'crisptree[plots]'"
     ) from error
 
-from crisptree.plots.predictions import plot_confusion, plot_pixel_regression, plot_residuals, plot_segmentation
+from crisptree.plots.predictions import plot_pixel_regression, plot_segmentation
 from crisptree.plots.regions import plot_regions
 from crisptree.plots.style import class_colors
 from crisptree.plots.training import plot_selection, plot_training
@@ -23,8 +24,6 @@ __all__ = [
     "plot_regions",
     "plot_training",
     "plot_selection",
-    "plot_confusion",
-    "plot_residuals",
     "plot_segmentation",
     "plot_pixel_regression",
     "class_colors",

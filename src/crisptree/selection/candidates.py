@@ -58,9 +58,6 @@ OBLIQUE_DEPTH = {"classes": 14, "soft_classes": 14, "gaussians": 8}
 TREE_DEPTH = 8
 """max_depth="auto" of single trees where nothing is selected."""
 
-MIXED = "mixed"
-"""split of regression forests whose trees have hyperplanes and thresholds in turn."""
-
 TRIAL_SHRINKAGE = 3.0
 """Shrinkage of the leaf tables of trials, in rows of mean weight: probabilities and means of small leaves are compared
 as a fit would leave them."""
