@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments import cells
 from experiments.configs import Config
-from experiments.methods import ALGORITHMS, METHODS, SEARCHES, STAGES, stage_of
+from experiments.methods import ALGORITHMS, METHODS, SEARCHES, STAGES, comparable, stage_of
 from experiments.store import Record, store_of
 
 MISSING, EARLIER = "—", "†"
@@ -54,7 +54,12 @@ class Summary:
         return Summary(tuple(one - two for one, two in zip(self.values, other.values, strict=False)))
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f}" if self.spread is None else f"{self.mean:.2f} ± {self.spread:.2f}"
+        return self.rounded if self.spread is None else f"{self.rounded} ± {self.spread:.2f}"
+
+    @property
+    def rounded(self) -> str:
+        """The mean with two decimals, never -0.00."""
+        return f"{round(self.mean, 2) + 0.0:.2f}"
 
 
 @dataclass(frozen=True)
@@ -187,8 +192,9 @@ def _alike(group: list[Record]) -> list[Record]:
     """
     settings: dict[str, list[Record]] = {}
     for cell in group:
-        parameters = {name: value for name, value in cell["config"]["parameters"].items() if name != "random_state"}
-        config = cell["config"] | {"parameters": parameters, "seed": None}
+        config = comparable(cell)
+        parameters = {name: value for name, value in config["parameters"].items() if name != "random_state"}
+        config = config | {"parameters": parameters, "seed": None}
         settings.setdefault(json.dumps(config, sort_keys=True), []).append(cell)
     return max(settings.values(), key=lambda part: (not _is_earlier(part[0]), len(part)))
 
