@@ -149,6 +149,31 @@ def test_the_page_reports_from_which_depth_on_ours_is_higher():
     )
 
 
+def test_the_summary_shows_the_hardest_comparison_of_every_verdict():
+    said = page_of([results([(("co2", 2, 0), {"test": 0.9})])])
+    assert "| **refuted** | 5 / 0 / 1 | depth 2: 80.00 against 90.00 of CO2 (-10.00) |" in said
+    assert "| **confirmed** | 1 / 0 / 0 | depth 8: 95.00 against 85.59 of Axis-aligned, published (+9.41) |" in said
+    narrowest = claims.at_all_depths({"mnist": results([(("co2", 4, 0), {"test": 0.85})])}, "mnist").hardest
+    assert narrowest.brief == "depth 4: 90.00 against 85.00 of CO2 (+5.00)"
+
+
+def test_claims_that_nothing_has_tested_are_listed_once_with_their_data_sets():
+    said = page_of([results()])
+    assert "Open, as no cell has run: better than or on par with Non-greedy on test rows at all depths" in said
+    assert "(SensIT, Protein)" in said
+    assert "| SensIT | better than" not in said
+
+
+def test_seeds_of_a_baseline_that_left_nothing_to_select_are_averaged_together():
+    fixed, free = cell("co2", 2, 0, 0.7), cell("co2", 2, 1, 0.8)
+    free["config"]["parameters"] |= {"optimizer": "auto", "n_init": "auto", "leaf_model": "auto"}
+    asked = config()
+    asked = replace(asked, baselines=replace(asked.baselines, seeds=(0, 1)))
+    assert Results.of(asked, [fixed, free]).get("co2", 2, "test_hard").values == pytest.approx((70.0, 80.0))
+    fixed["config"]["parameters"]["leaf_model"] = "linear"
+    assert len(Results.of(asked, [fixed, free]).get("co2", 2, "test_hard").values) == 1
+
+
 def test_published_values_are_judged_apart_with_their_sources():
     published = Published.read()
     found = {"mnist": results(), "connect4": Results.of(config("connect4"), [])}
@@ -286,7 +311,8 @@ def with_gamma_continued(less):
 
 def test_the_verdicts_that_depend_on_the_start_of_gamma_are_listed():
     said = page_of([with_gamma_continued(0.14)])
-    assert "| MNIST | 3 / 0 / 0 | 3 / 0 / 0 | +14.00, +14.00, +14.00 |" in said
+    for training in ("EM", "alternating"):
+        assert f"| MNIST | {training} | 3 / 0 / 0 | 3 / 0 / 0 | +14.00, +14.00, +14.00 |" in said
     assert "| MNIST | more accurate on test rows at all depths | confirmed | refuted |" in said
     assert "| MNIST | generally more accurate on the rows trained on | confirmed |" not in said
     assert "No verdict on a claim depends on it." in page_of([with_gamma_continued(0.0)])
