@@ -333,6 +333,10 @@ def test_the_figures_have_a_panel_for_test_lead_and_training():
     train = draw_depths(results()).axes[2]
     assert train.get_lines()[0].get_ydata().tolist() == pytest.approx([99, 99, 99])
     assert len(draw_schemes(results()).axes[0].get_lines()) == 4
+    continued = with_gamma_continued(0.1)
+    assert len(draw_schemes(continued).axes[0].get_lines()) == 6
+    half = {key: group for key, group in continued.done.items() if key[0] != "continued_alternating"}
+    assert len(draw_schemes(replace(continued, done=half)).axes[0].get_lines()) == 4
 
 
 def test_a_panel_shows_our_lead_from_depth_six_on():
