@@ -71,6 +71,7 @@ class Results:
     given_up: dict[tuple[str, int], list[Record]] = field(default_factory=dict)
     trials: list[Record] = field(default_factory=list)
     n_other_data: int = 0
+    trials_of_epochs: list[Record] = field(default_factory=list)
 
     @classmethod
     def of(cls, config: Config, records: Iterable[Record]) -> Results:
@@ -88,8 +89,10 @@ class Results:
             kind = done if cell["status"] == cells.DONE else given_up
             kind[cell["method"], cell["depth"]].append(cell)
         alike = {key: _alike(group) for key, group in done.items()}
-        trials = [record for record in records if record["kind"] == cells.SELECTION]
-        return cls(config, alike, dict(given_up), trials, len(asked) - len(known))
+        trials, of_epochs = (
+            [record for record in records if record["kind"] == kind] for kind in (cells.SELECTION, cells.EPOCHS)
+        )
+        return cls(config, alike, dict(given_up), trials, len(asked) - len(known), of_epochs)
 
     @classmethod
     def read(cls, config: Config, folder: Path) -> Results:
