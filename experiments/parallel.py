@@ -120,7 +120,9 @@ def estimate(unit: Unit, results: Path, known: Sequence[Record]) -> Estimate:
     they lack. Cells of other epochs than the recorded choices prefer are missing; what a choice still to be made will
     change cannot be known before.
     """
-    records = store_of("paper", results, unit.config.data).records()
+    records = [
+        record for record in store_of("paper", results, unit.config.data).records() if record["kind"] != cells.EPOCHS
+    ]
     selections = [record for record in records if record["kind"] == cells.SELECTION]
     chosen, bounds = chosen_epochs(selections), {(one["method"], one["depth"]): _bound(one) for one in selections}
     there = {

@@ -221,8 +221,8 @@ def more_epochs_line(results: Results) -> str:
     depth, (epochs, *_) = max(gains, key=lambda at: gains[at]), scores.values()
     mean = sum(gains.values()) / len(gains)
     return (
-        f"* {results.config.title}: the best of {', '.join(epochs)} epochs in place of {usual} would raise the accuracy "
-        f"of Non-greedy on validation rows by {mean:.2f} points in the mean over {len(gains)} depths, by "
+        f"* {results.config.title}: the best of {', '.join(epochs)} epochs in place of {usual} would raise "
+        f"the accuracy of Non-greedy on validation rows by {mean:.2f} points in the mean over {len(gains)} depths, by "
         f"{gains[depth]:.2f} at depth {depth} at most (one seed, "
         f"`python -m experiments.more_epochs {results.config.data}`)."
     )

@@ -21,5 +21,7 @@ def test_every_depth_with_a_selected_nu_is_tried_once_with_all_epochs(tiny, caps
     assert sorted(record["validation_hard"]) == ["1", "2"]
     assert record["validation_hard"]["1"] == max(selected["validation_hard"].values())  # the epochs of the selection
     assert "0 records to make" in run("--dry-run")
+    tiny("--methods", "non_greedy", "--depths", "1", "--stage", "choose", "--dry-run")
+    assert "records to make" not in capsys.readouterr().out
     tiny.store.put(selected | {"nu": 77.0})
     assert "1 records to make" in run("--dry-run")
