@@ -134,6 +134,7 @@ bench-tables: setup
 # Sections 4.1 to 4.4 and the supplement. Records that are there are not made again; DRY=--dry-run lists what is missing.
 paper: setup
 	$(BIN)/python -m experiments.run --jobs $(JOBS) $(DRY)
+	$(BIN)/python -m experiments.more_epochs mnist connect4 $(DRY)
 	$(BIN)/python -m experiments.roughness --seeds 0,1,2,3,4 $(DRY)
 	$(BIN)/python -m experiments.roughness --shallow $(DRY)
 	$(BIN)/python -m experiments.segmentation --which paper,finetuned,unsmoothed --seeds 0,1,2 $(DRY)

@@ -9,8 +9,9 @@ from experiments.store import Record, as_json
 
 DONE = "done"
 TIME_CAP = "time cap"
-CELL, SELECTION = "cell", "selection"
-"""Kinds of records: a measured cell; a choice on validation rows that cells of all seeds rest on."""
+CELL, SELECTION, EPOCHS = "cell", "selection", "epochs"
+"""Kinds of records: a measured cell; a choice on validation rows that cells of all seeds rest on; trials of more epochs
+of a baseline, which nothing rests on."""
 
 
 @dataclass(frozen=True, order=True)

@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.comparing import HIGHER, LOWER, MARGIN, TIED, Comparison, Tally
-from experiments.methods import METHODS
+from experiments.methods import ALGORITHMS, METHODS, STAGES
 from experiments.table import Results, Summary
 
 CONFIRMED, NOT_REFUTED, REFUTED, OPEN = "confirmed", "not refuted: higher or tied", "refuted", "open"
+VERDICTS = (CONFIRMED, NOT_REFUTED, REFUTED)
 SHARE = 0.75
 """“Generally” and “equally” mean: in so many of the comparisons."""
 
 TITLES = {"mnist": "MNIST", "connect4": "Connect-4", "sensit": "SensIT", "protein": "Protein"}
-OURS, CONTINUED = "finetuned_em", "continued_em"
+OURS = "finetuned_em"
 SHOWN = 4
 """So many of the comparisons that stand against a claim are written out."""
 
@@ -37,6 +38,8 @@ class Verdict:
     tally: Tally | None = None
     margin_tally: Tally | None = None
     words: str = ""
+    hardest: Comparison | None = None
+    """The comparison that speaks most against the claim."""
 
     @property
     def counts(self) -> tuple[str, str]:
@@ -180,11 +183,12 @@ def mean_lead(found: Results, depths: Sequence[int]) -> Summary | None:
     return Summary(tuple(sum(seed) / len(seed) for seed in zip(*leads, strict=False)))
 
 
-def gamma_pairs(found: Results) -> list[Comparison]:
+def gamma_pairs(found: Results, algorithm: str = ALGORITHMS[0]) -> list[Comparison]:
     """Compare finetuning whose γ starts again with that whose γ continues, at every depth."""
-    scores = [[found.get(name, at, "test_hard") for name in (OURS, CONTINUED)] for at in found.config.depths]
+    names = [f"{stage}_{algorithm}" for stage in STAGES[1:]]
+    scores = [[found.get(name, at, "test_hard") for name in names] for at in found.config.depths]
     return [
-        Comparison(one, other, f"depth {at}", label(CONTINUED))
+        Comparison(one, other, f"depth {at}", label(names[1]))
         for (one, other), at in zip(scores, found.config.depths, strict=True)
         if one and other
     ]
@@ -220,6 +224,14 @@ class Rule:
     verdict: Callable[[Tally], str]
     against: tuple[str, ...]
 
+    def against_of(self, tally: Tally) -> list[Comparison]:
+        """List the comparisons against the claim, the largest differences first."""
+        return [comparison for outcome in self.against for comparison in tally.which(outcome)]
+
+    def hardest(self, tally: Tally) -> Comparison:
+        """Return the comparison that speaks most against the claim; the narrowest lead where none does."""
+        return next(iter(self.against_of(tally)), min(tally.comparisons, key=lambda pair: pair.lead))
+
 
 def _all_higher(tally: Tally) -> str:
     if tally[LOWER]:
@@ -254,14 +266,9 @@ def _verdict(results: Mapping[str, Results], name: str, claim: str, pairs: Pairs
     more += ", on part of the seeds" if tallies[0].is_partial else ""
     more += "" if found is None or found.is_verified else ", on data that could not be verified"
     by_spread, by_margin = (rule.verdict(tally) + more for tally in tallies)
-    return Verdict(title, claim, by_spread, by_margin, *tallies, _against(tallies[0], rule))
-
-
-def _against(tally: Tally, rule: Rule) -> str:
-    """List the comparisons against the claim, the largest differences first."""
-    minded = [comparison for outcome in rule.against for comparison in tally.which(outcome)]
-    shown = "; ".join(map(str, minded[:SHOWN]))
-    return shown + (f"; and {len(minded) - SHOWN} more" if len(minded) > SHOWN else "")
+    against = rule.against_of(tallies[0])
+    words = "; ".join(map(str, against[:SHOWN])) + (f"; and {len(against) - SHOWN} more" if against[SHOWN:] else "")
+    return Verdict(title, claim, by_spread, by_margin, *tallies, words, rule.hardest(tallies[0]))
 
 
 def every_baseline(metric: str, names: tuple[str, ...] | None = None) -> Pairs:

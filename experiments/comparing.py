@@ -52,6 +52,12 @@ class Comparison:
             return TIED
         return HIGHER if self.lead > 0 else LOWER
 
+    @property
+    def brief(self) -> str:
+        """Both means and their difference."""
+        means = f"{self.ours.rounded} against {self.theirs.rounded} of {self.whose}"
+        return f"{self.where}: {means} ({self.lead:+.2f})"
+
     def __str__(self) -> str:
         numbers = f"{self.ours.with_seeds} against {self.theirs.with_seeds} of {self.whose}"
         return f"{self.where}: {numbers} ({self.lead:+.2f}, tie within {self.width:.2f})"

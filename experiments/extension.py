@@ -257,10 +257,13 @@ def _summary(results: Path) -> list[str]:
     for name, title in TITLES.items():
         found = _found(results, name, FORESTS)
         if {"patches", "everything"} <= set(found):
-            means = [_of(found[row], "test_hard").mean for row in ("patches", "everything")]
+            scores = [
+                f"{_of(found[row], 'test_hard')} % ({len(found[row])} seed{'s' if len(found[row]) > 1 else ''})"
+                for row in ("patches", "everything")
+            ]
             said.append(
-                f"On {title} a forest whose splits see patches reaches {means[0]:.2f} %, one whose splits see all "
-                f"pixels {means[1]:.2f} %."
+                f"On {title} a forest whose splits see patches reaches {scores[0]}, one whose splits see all pixels "
+                f"{scores[1]}."
             )
     fixed, best, schedules = [], [], []
     for name, title in TITLES.items():

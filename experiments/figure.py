@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.comparing import Comparison
-from experiments.methods import METHODS
+from experiments.methods import ALGORITHMS, METHODS, STAGES
 from experiments.table import Results
 
 TEST, TRAIN = "test_hard", "train_hard"
@@ -32,7 +32,7 @@ STYLES: dict[str, dict[str, Any]] = {
 }
 SOFT = ("soft", {"color": "#e6a700", "linestyle": ":", "marker": "*"})
 SOFT_METRICS = {TEST: "test_soft", TRAIN: "train_soft"}
-PAIRS = (("greedy_em", "greedy_alternating"), ("finetuned_em", "finetuned_alternating"))
+PAIRS = tuple(tuple(f"{stage}_{algorithm}" for algorithm in ALGORITHMS) for stage in STAGES)
 """The lines of the supplement's figure: EM and the alternating scheme."""
 
 LEAD_LINES = {"linewidth": 1.2, "markersize": 4, "elinewidth": 0.7, "capsize": 2}
@@ -59,9 +59,11 @@ def draw_depths(results: Results) -> Figure:
 def draw_schemes(results: Results) -> Figure:
     """Draw a column of the supplement's figure: EM and the alternating scheme, and the difference of the two."""
     figure, (test, lead, train) = _new_figure(results)
+    have_run = {method for method, _ in results.done}
+    pairs = [pair for pair in PAIRS if have_run.issuperset(pair)]
     for axis, metric in ((test, TEST), (train, TRAIN)):
-        draw_curves(axis, results, metric, [name for pair in PAIRS for name in pair])
-    for one, other in PAIRS:
+        draw_curves(axis, results, metric, [name for pair in pairs for name in pair])
+    for one, other in pairs:
         _draw_leads(lead, results, one, other, results.config.depths, METHODS[one].short, style=one)
     lead.set_title("EM minus alternating\non test rows [points]", fontsize=9)
     return _with_legend(figure, test)

@@ -16,7 +16,10 @@ BASELINES = ("axis_aligned", "random", "oc1", "co2", "non_greedy")
 PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0}
 """Nothing is left to a baseline's fit to choose."""
 
-BASELINE_OPTIONS: dict[str, Any] = {**PLAIN, "learning_rate_decay": "none", "upper_levels": None}
+UNUSED: dict[str, Any] = {"optimizer": "adam", "n_init": 1, "leaf_model": "constant", "steepness_step": 0.1}
+"""Growth of baselines uses none of these. Cells of some versions hold "auto", which selects nothing for them."""
+
+BASELINE_OPTIONS: dict[str, Any] = {**PLAIN, **UNUSED, "learning_rate_decay": "none", "upper_levels": None}
 RATE = 0.02
 SOFT = "soft"
 
@@ -176,6 +179,19 @@ def effective_parameters(model: Any) -> dict[str, Any]:
     """Return all parameters of an estimator that say what is trained, for a record; functions by their name."""
     values = {name: value for name, value in model.flat_parameters().items() if name not in IGNORED_PARAMETERS}
     return {name: getattr(value, "__name__", value) for name, value in values.items()}
+
+
+def comparable(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration of a cell or selection, with the values that a baseline's "auto" stands for."""
+    config = record["config"]
+    method = METHODS.get(record["method"])
+    if method is None or method.family != "baselines":
+        return config
+    values = {
+        name: UNUSED[name] if value == "auto" and name in UNUSED else value
+        for name, value in config["parameters"].items()
+    }
+    return config | {"parameters": changed_values(values)}
 
 
 def changed_values(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -116,10 +116,13 @@ class Estimate:
 def estimate(unit: Unit, results: Path, known: Sequence[Record]) -> Estimate:
     """Estimate the seconds from cells of the same method and depth; None without any.
 
-    A tree is grown once for all its depths; choices take as long as their trials' cells. Cells of other epochs than the
-    recorded choices prefer are missing; what a choice still to be made will change cannot be known before.
+    A tree is grown once per number of epochs for all its depths; choices take as long as the cells of the trials that
+    they lack. Cells of other epochs than the recorded choices prefer are missing; what a choice still to be made will
+    change cannot be known before.
     """
-    records = store_of("paper", results, unit.config.data).records()
+    records = [
+        record for record in store_of("paper", results, unit.config.data).records() if record["kind"] != cells.EPOCHS
+    ]
     selections = [record for record in records if record["kind"] == cells.SELECTION]
     chosen, bounds = chosen_epochs(selections), {(one["method"], one["depth"]): _bound(one) for one in selections}
     there = {
@@ -133,28 +136,53 @@ def estimate(unit: Unit, results: Path, known: Sequence[Record]) -> Estimate:
     missing = [key for key in every if (asked is None or key in asked) and (kind, *key) not in there]
     if not missing:
         return Estimate(0, 0.0)
-    trials = _trials(unit, records) if unit.stage == "choose" else 1
     parts = [_seconds(unit.config.data, name, depth, known) for name, depth, _ in missing]
     if any(part is None for part in parts):
         return Estimate(len(missing), None)
+    growths, trials = _work(unit, missing, selections, chosen)
     growing = max(part[0] for part in parts if part)
-    growths = 1 if unit.methods == ("non_greedy",) else trials  # whose candidates all start from one CO2 tree
-    return Estimate(len(missing), growths * growing + trials * sum(part[1] for part in parts if part))
+    return Estimate(
+        len(missing), growths * growing + sum(n * part[1] for n, part in zip(trials, parts, strict=True) if part)
+    )
 
 
-def _trials(unit: Unit, records: Sequence[Record]) -> int:
-    """Count the trials of a choice; of a baseline's larger grid only those of the new candidates."""
-    ours, baselines = unit.config.ours, unit.config.baselines
-    if ours and unit.methods[0].endswith(ALGORITHMS):
-        return len(ours.epochs)
-    assert baselines is not None
+def _work(
+    unit: Unit,
+    missing: Sequence[tuple[str, int, int]],
+    selections: Sequence[Record],
+    chosen: Mapping[tuple[str, int], int],
+) -> tuple[int, list[int]]:
+    """Count the growths to the largest depth that a unit needs, and the trials of each missing record."""
+    ours, is_choice = unit.config.ours, unit.stage == "choose"
+    if not ours or not unit.methods[0].endswith(ALGORITHMS):
+        number = _trials_of_baseline(unit, selections) if is_choice else 1
+        growths = 1 if unit.methods == ("non_greedy",) else number  # whose candidates all start from one CO2 tree
+        return growths, [number] * len(missing)
+    tried = {
+        (one["method"], one["depth"], one["seed"]): len(one["validation_hard"])
+        for one in selections
+        if is_from_greedy(one, chosen)
+    }
+    trials = [len(ours.epochs) - tried.get(key, 0) if is_choice else 1 for key in missing]
+    if is_choice and stage_of(unit.methods[0]) == STAGES[0]:
+        return max(trials), trials
+    depths = {depth for _, depth, _ in missing}
+    greedy = f"{STAGES[0]}_{unit.methods[0].partition('_')[2]}"
+    starts = {chosen[greedy, depth] for depth in depths if (greedy, depth) in chosen}
+    unknown = sum((greedy, depth) not in chosen for depth in depths)
+    return min(len(starts) + unknown, len(ours.epochs)), trials
+
+
+def _trials_of_baseline(unit: Unit, selections: Sequence[Record]) -> int:
+    """Count the candidates of a baseline's choice that were not tried at all of its depths."""
+    assert unit.config.baselines is not None
     tried = [
         set(record["validation_hard"])
-        for record in records
-        if record["kind"] == cells.SELECTION and (record["method"],) == unit.methods and record["depth"] in unit.depths
+        for record in selections
+        if (record["method"],) == unit.methods and record["depth"] in unit.depths
     ]
     common = set.intersection(*tried) if len(tried) == len(unit.depths) else set()
-    return len({str(one) for one in baselines.candidates(unit.methods[0])} - common)
+    return len({str(one) for one in unit.config.baselines.candidates(unit.methods[0])} - common)
 
 
 def _seconds(data: str, name: str, depth: int, known: Sequence[Record]) -> tuple[float, float] | None:

@@ -92,7 +92,7 @@ class Published:
             if made:
                 best, depth = max(made, key=lambda pair: pair[0].mean)
                 lines.append(
-                    f"* {found.config.title}: our {label(value.method)} reaches {best} at depth {depth}, the published "
+                    f"{found.config.title}: our {label(value.method)} reaches {best} at depth {depth}, the published "
                     f"curve {value.summary} ({best.mean - value.accuracy:+.2f})."
                 )
         return lines
@@ -144,4 +144,5 @@ def _make_verdict(found: Results, claim: str, pairs: list[Comparison], asked: in
     tallies = Tally.of(pairs), Tally.of(pairs, MARGIN)
     more = "" if asked in (None, len(pairs)) else f", where tested ({len(pairs)} of {asked})"
     verdicts = [ALL_HIGHER.verdict(tally) + more for tally in tallies]
-    return Verdict(found.config.title, claim, *verdicts, *tallies, "; ".join(map(str, pairs)))
+    words = "; ".join(map(str, pairs))
+    return Verdict(found.config.title, claim, *verdicts, *tallies, words, ALL_HIGHER.hardest(tallies[0]))

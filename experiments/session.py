@@ -98,7 +98,8 @@ class Session:
 
     def found(self, cell: Cell, kind: str = cells.CELL) -> Record | None:
         """Return the record of an earlier run."""
-        return self.store.get(kind, cell.method, cell.depth, cell.seed)
+        record = self.store.get(kind, cell.method, cell.depth, cell.seed)
+        return None if record is None else record | {"config": methods.comparable(record)}
 
     def record(self, cell: Cell, outcome: dict[str, Any], config: dict[str, Any], kind: str = cells.CELL) -> None:
         """Write what came out, with what it came from."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments import cells
 from experiments.configs import Config
-from experiments.methods import ALGORITHMS, METHODS, SEARCHES, STAGES, stage_of
+from experiments.methods import ALGORITHMS, METHODS, SEARCHES, STAGES, comparable, stage_of
 from experiments.store import Record, store_of
 
 MISSING, EARLIER = "—", "†"
@@ -54,7 +54,12 @@ class Summary:
         return Summary(tuple(one - two for one, two in zip(self.values, other.values, strict=False)))
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f}" if self.spread is None else f"{self.mean:.2f} ± {self.spread:.2f}"
+        return self.rounded if self.spread is None else f"{self.rounded} ± {self.spread:.2f}"
+
+    @property
+    def rounded(self) -> str:
+        """The mean with two decimals, never -0.00."""
+        return f"{round(self.mean, 2) + 0.0:.2f}"
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class Results:
     given_up: dict[tuple[str, int], list[Record]] = field(default_factory=dict)
     trials: list[Record] = field(default_factory=list)
     n_other_data: int = 0
+    trials_of_epochs: list[Record] = field(default_factory=list)
 
     @classmethod
     def of(cls, config: Config, records: Iterable[Record]) -> Results:
@@ -83,8 +89,10 @@ class Results:
             kind = done if cell["status"] == cells.DONE else given_up
             kind[cell["method"], cell["depth"]].append(cell)
         alike = {key: _alike(group) for key, group in done.items()}
-        trials = [record for record in records if record["kind"] == cells.SELECTION]
-        return cls(config, alike, dict(given_up), trials, len(asked) - len(known))
+        trials, of_epochs = (
+            [record for record in records if record["kind"] == kind] for kind in (cells.SELECTION, cells.EPOCHS)
+        )
+        return cls(config, alike, dict(given_up), trials, len(asked) - len(known), of_epochs)
 
     @classmethod
     def read(cls, config: Config, folder: Path) -> Results:
@@ -187,8 +195,9 @@ def _alike(group: list[Record]) -> list[Record]:
     """
     settings: dict[str, list[Record]] = {}
     for cell in group:
-        parameters = {name: value for name, value in cell["config"]["parameters"].items() if name != "random_state"}
-        config = cell["config"] | {"parameters": parameters, "seed": None}
+        config = comparable(cell)
+        parameters = {name: value for name, value in config["parameters"].items() if name != "random_state"}
+        config = config | {"parameters": parameters, "seed": None}
         settings.setdefault(json.dumps(config, sort_keys=True), []).append(cell)
     return max(settings.values(), key=lambda part: (not _is_earlier(part[0]), len(part)))
 

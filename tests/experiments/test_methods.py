@@ -1,5 +1,8 @@
+import numpy as np
 import pytest
 from experiments.store import as_json, store_of
+from experiments.trees import train_on
+from sklearn.datasets import load_digits
 
 from crisptree import CrispTreeClassifier
 from experiments import methods, provenance
@@ -18,12 +21,42 @@ def test_baselines_keep_the_settings_of_their_cells(name):
     assert (model.flat_parameters()["learning_rate"], model.flat_parameters()["learning_rate_decay"]) == (0.02, "none")
 
 
-def test_a_new_parameter_makes_no_finished_cell_run_again():
-    """The parameters that cells of the paper's protocol have; one that comes later belongs into EARLIER_DEFAULTS."""
-    record = store_of("paper", provenance.RESULTS / "paper", "mnist").records(method="finetuned_em", kind="cell")[0]
-    epochs, more = (record["config"]["parameters"][name] for name in ("epochs", "finetune_epochs"))
-    model = methods.ours("finetuned_em", record["depth"], epochs, more, record["seed"])
-    assert as_json(methods.parameters(model)) == record["config"]["parameters"]
+@pytest.mark.parametrize("name", ["greedy_em", "finetuned_em", "continued_em", *methods.BASELINES, methods.SOFT])
+def test_a_new_parameter_makes_no_finished_cell_run_again(name):
+    """The parameters that cells have; one that comes later belongs into EARLIER_DEFAULTS."""
+    found = store_of("paper", provenance.RESULTS / "paper", "mnist").records(method=name, kind="cell")
+    assert found
+    for record in found:
+        values, depth, seed = record["config"]["parameters"], record["depth"], record["seed"]
+        if name in methods.BASELINES:
+            bounded = methods.Bounded(values.get("nu"), values["learning_rate"])
+            model = methods.baseline(name, depth, values["epochs"], seed, bounded)
+        elif name == methods.SOFT:
+            model = methods.soft(depth, values["finetune_epochs"], seed)
+        else:
+            model = methods.ours(name, depth, values["epochs"], values["finetune_epochs"], seed)
+        assert as_json(methods.parameters(model)) == methods.comparable(record)["parameters"]
+
+
+@pytest.mark.parametrize("name", methods.BASELINES)
+def test_what_baselines_leave_to_a_fit_selects_nothing(name):
+    """Cells of baselines with "auto" for these parameters are those with the values that stand there now."""
+    X, y = load_digits(return_X_y=True)
+    rows = X[:600].astype(np.float32), y[:600]
+
+    def train(**changes):
+        start = methods.baseline("co2" if name == "non_greedy" else name, 3, 3, 0)
+        model = start.set_params(**changes).fit(*rows)
+        if name == "non_greedy":
+            like = methods.baseline(name, 3, 3, 0, methods.Bounded(43.0)).set_params(**changes)
+            model = train_on(model, like, rows)
+        return model
+
+    flat = CrispTreeClassifier().get_params(deep=False)
+    fixed = train()
+    free = train(**{option if option in flat else f"training__{option}": "auto" for option in methods.UNUSED})
+    np.testing.assert_array_equal(fixed.tree_.weight, free.tree_.weight)
+    np.testing.assert_array_equal(fixed.predict_proba(X), free.predict_proba(X))
 
 
 def test_the_share_of_penalties_stands_in_a_cell_only_where_there_are_penalties():

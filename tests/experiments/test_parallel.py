@@ -82,10 +82,17 @@ def test_a_dry_run_counts_the_growth_of_non_greedy_candidates_once_and_takes_con
     units = {unit.methods: unit for unit in planned(tiny, Filter(depths=frozenset({1})))[1]}
     for names, known, seconds in (
         (("non_greedy",), "non_greedy", 40 + 4 * 10),  # two ν, two steps
-        (("continued_em",), "finetuned_em", 2 * (40 + 10)),  # two numbers of epochs
+        (("continued_em",), "finetuned_em", 40 + 2 * 10),  # one start, two numbers of epochs
     ):
         assert units[names].config == config
         assert parallel.estimate(units[names], tiny.results, [cell(known)]).seconds == seconds
+    (greedy,) = {unit for unit in planned(tiny, Filter())[0] if unit.methods == ("greedy_em",) and unit.seeds == (3,)}
+    cells_of_both = [cell("greedy_em"), cell("greedy_em") | {"depth": 2}]
+    assert parallel.estimate(greedy, tiny.results, cells_of_both).seconds == 2 * 40 + 2 * 2 * 10
+    for depth in (1, 2):
+        tried = {"kind": cells.SELECTION, "method": "greedy_em", "depth": depth, "seed": 3, "epochs": None}
+        tiny.store.put(tried | {"validation_hard": {"1": 0.5}, "config": {"parameters": {}}})
+    assert parallel.estimate(greedy, tiny.results, cells_of_both).seconds == 40 + 2 * 10, "one trial is left"
 
 
 def test_a_dry_run_sees_broken_off_choices_and_cells_of_other_epochs(tiny, capsys):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from experiments.cells import CELL, DONE, SELECTION, TIME_CAP
+from experiments.cells import CELL, DONE, EPOCHS, SELECTION, TIME_CAP
 from experiments.comparing import Comparison
 from experiments.configs import Baselines, Config, Ours, Soft
 from experiments.figure import draw_depths, draw_schemes
@@ -149,6 +149,43 @@ def test_the_page_reports_from_which_depth_on_ours_is_higher():
     )
 
 
+def test_the_summary_shows_the_hardest_comparison_of_every_verdict():
+    said = page_of([results([(("co2", 2, 0), {"test": 0.9})])])
+    assert "| **refuted** | 5 / 0 / 1 | depth 2: 80.00 against 90.00 of CO2 (-10.00) |" in said
+    assert "| **confirmed** | 1 / 0 / 0 | depth 8: 95.00 against 85.59 of Axis-aligned, published (+9.41) |" in said
+    narrowest = claims.at_all_depths({"mnist": results([(("co2", 4, 0), {"test": 0.85})])}, "mnist").hardest
+    assert narrowest.brief == "depth 4: 90.00 against 85.00 of CO2 (+5.00)"
+
+
+def test_claims_that_nothing_has_tested_are_listed_once_with_their_data_sets():
+    said = page_of([results()])
+    assert "Open, as no cell has run: better than or on par with Non-greedy on test rows at all depths" in said
+    assert "(SensIT, Protein)" in said
+    assert "| SensIT | better than" not in said
+
+
+def test_seeds_of_a_baseline_that_left_nothing_to_select_are_averaged_together():
+    fixed, free = cell("co2", 2, 0, 0.7), cell("co2", 2, 1, 0.8)
+    free["config"]["parameters"] |= {"optimizer": "auto", "n_init": "auto", "leaf_model": "auto"}
+    asked = config()
+    asked = replace(asked, baselines=replace(asked.baselines, seeds=(0, 1)))
+    assert Results.of(asked, [fixed, free]).get("co2", 2, "test_hard").values == pytest.approx((70.0, 80.0))
+    fixed["config"]["parameters"]["leaf_model"] = "linear"
+    assert len(Results.of(asked, [fixed, free]).get("co2", 2, "test_hard").values) == 1
+
+
+def test_the_page_reports_what_more_epochs_would_give_a_baseline():
+    assert "epochs in place of" not in page_of([results()])
+    trials = [
+        {"kind": EPOCHS, "method": "non_greedy", "depth": depth, "seed": 0, "validation_hard": {"20": 0.7, "35": best}}
+        for depth, best in ((2, 0.72), (4, 0.69))
+    ]
+    found = Results.of(config(), [one for group in results().done.values() for one in group] + trials)
+    said = page_of([found])
+    assert "the best of 20, 35 epochs in place of 20 would raise the accuracy of Non-greedy" in said
+    assert "by 1.00 points in the mean over 2 depths, by 2.00 at depth 2 at most" in said
+
+
 def test_published_values_are_judged_apart_with_their_sources():
     published = Published.read()
     found = {"mnist": results(), "connect4": Results.of(config("connect4"), [])}
@@ -286,7 +323,8 @@ def with_gamma_continued(less):
 
 def test_the_verdicts_that_depend_on_the_start_of_gamma_are_listed():
     said = page_of([with_gamma_continued(0.14)])
-    assert "| MNIST | 3 / 0 / 0 | 3 / 0 / 0 | +14.00, +14.00, +14.00 |" in said
+    for training in ("EM", "alternating"):
+        assert f"| MNIST | {training} | 3 / 0 / 0 | 3 / 0 / 0 | +14.00, +14.00, +14.00 |" in said
     assert "| MNIST | more accurate on test rows at all depths | confirmed | refuted |" in said
     assert "| MNIST | generally more accurate on the rows trained on | confirmed |" not in said
     assert "No verdict on a claim depends on it." in page_of([with_gamma_continued(0.0)])
@@ -307,6 +345,10 @@ def test_the_figures_have_a_panel_for_test_lead_and_training():
     train = draw_depths(results()).axes[2]
     assert train.get_lines()[0].get_ydata().tolist() == pytest.approx([99, 99, 99])
     assert len(draw_schemes(results()).axes[0].get_lines()) == 4
+    continued = with_gamma_continued(0.1)
+    assert len(draw_schemes(continued).axes[0].get_lines()) == 6
+    half = {key: group for key, group in continued.done.items() if key[0] != "continued_alternating"}
+    assert len(draw_schemes(replace(continued, done=half)).axes[0].get_lines()) == 4
 
 
 def test_a_panel_shows_our_lead_from_depth_six_on():
