@@ -150,6 +150,7 @@ paper-quick: setup
 pictures: setup
 	$(BIN)/python docs/pictures.py
 	$(BIN)/python docs/result_plots.py
+	$(BIN)/python docs/overview.py
 	$(BIN)/python docs/terminal.py
 
 segmentation: setup

@@ -257,8 +257,8 @@ PROTOCOL = (
     "Written by `make bench-predict` (`CRISPTREE_DATA` has mnist.npz) on {machine}. Medians over three rounds in one "
     "run, as ratios, because the machine was shared; on busy cores the wall-clock ratio approaches that of processor "
     "time, which counts both threads of ours. Other packages are measured where installed; `obliquetree`, `ydf` and "
-    "`lightgbm` are trained on 3,000 rows, so their trees may be smaller. A pause before each measurement lets worker threads "
-    "of the one before end."
+    "`lightgbm` are trained on 3,000 rows, so their trees may be smaller. A pause before each measurement lets worker "
+    "threads of the one before end."
 )
 
 TEXT = """\

@@ -267,9 +267,9 @@ def page(one: dict[str, Any], two: dict[str, Any]) -> str:
     load = max(os.getloadavg())
     return f"""# Distributed training
 
-**With batches of 4,096 rows two processes halve the work of a tree nearly (1.6 to 1.8 times);
-with batches of 256 waiting and sums cost as much as they gain. Accuracy is that of an ordinary
-fit.**
+**Two processes nearly halve the work of a tree with batches of 4,096 rows (1.6 to 1.8 times as
+fast); with batches of 256 they gain nothing, because waiting and sums take as long. Accuracy is
+that of an ordinary fit.**
 
 {os.cpu_count()} cores, one thread per process, gloo between processes of one machine. Seconds
 are the fastest of {EPOCHS} epochs of a complete tree of depth {DEPTH} at γ = {PACE.steepness:g}

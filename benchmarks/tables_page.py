@@ -21,6 +21,9 @@ KEYS = ("kind", "task", "table", "model", "n_jobs", "seed")
 """The fields that identify a record: a fit to a real table, or the median of single fits of known size."""
 
 TREE, CART, LINEAR, REFERENCE = "tree", "cart", "linear", "random_forest"
+NAMES = {TREE: "one crisp tree", "forest": "crisp forest", REFERENCE: "random forest", "lightgbm": "LightGBM"}
+"""Models whose mean scores are the answer of the page."""
+
 MARGIN = 1.0
 """Points of accuracy or of R² × 100 by which a model may be below the better of tuned CART and linear model."""
 
@@ -90,24 +93,25 @@ def render_page(
 
 
 def describe_answer(by_task: Sequence[Fits]) -> str:
-    """Answer in one sentence: mean score and median fit time of the default tree, beside those of a random forest."""
+    """Answer in a sentence per task: mean scores of the default tree and others; then fit times and large deficits."""
     by_task = [fits for fits in by_task if TREE in fits.models]
     if not by_task:
         return "The default tree has no records for these tables.\n"
-    clauses = []
+    clauses, times = [], []
     for fits in by_task:
-        unit = "an accuracy of {:.1f} %" if fits.task == CLASSIFICATION else "an R² × 100 of {:.1f}"
-        scores = {model: fits.points(model).mean() for model in fits.models}
-        times = {model: show_seconds(np.median(fits.values(model, TIME))) for model in fits.models}
-        clause = f"{unit.format(scores[TREE])} on average over {len(fits.tables)} {fits.task} tables"
-        clause += f" at a median of {times[TREE]} a fit"
-        beside = f" (random forest: {scores[REFERENCE]:.1f}, {times[REFERENCE]})" if REFERENCE in scores else ""
-        clauses.append(clause + beside)
-    text = f"A default crisp tree has {' and '.join(clauses)}"
+        score, unit = ("accuracy", " %") if fits.task == CLASSIFICATION else ("R² × 100", "")
+        names = {name: title for name, title in NAMES.items() if name in fits.models}
+        means = [f"{title} {fits.points(name).mean():.1f}{unit}" for name, title in names.items()]
+        clauses.append(f"Mean {score} over {len(fits.tables)} {fits.task} tables: {join(means)}.")
+        seconds = {name: show_seconds(np.median(fits.values(name, TIME))) for name in names}
+        beside = f" (random forest: {seconds[REFERENCE]})" if REFERENCE in seconds else ""
+        times.append(f"{seconds[TREE]} on {fits.task} tables{beside}")
+    text = f"A default tree takes {' and '.join(times)} to fit, in the median."
     if can_compare(by_task):
         count = f"{len(find_deficits(by_task))} of {sum(len(fits.tables) for fits in by_task)} tables"
-        text += f"; on {count} it is more than {MARGIN:g} point below the better of tuned CART and a tuned linear model"
-    return wrap(f"{text}.")
+        text += f" It is more than {MARGIN:g} point below the better of tuned CART and a tuned linear model on {count}."
+    answer = " ".join(clauses)
+    return wrap(f"**{answer}**") + "\n" + wrap(text)
 
 
 def can_compare(by_task: Sequence[Fits]) -> bool:
@@ -272,8 +276,9 @@ def join(values: Iterable[object]) -> str:
 
 
 def wrap(paragraph: str) -> str:
-    """Wrap a paragraph at the width of the documentation."""
-    return textwrap.fill(" ".join(paragraph.split()), 100, break_long_words=False, break_on_hyphens=False) + "\n"
+    """Wrap a paragraph at the width of the documentation; no line begins with %, which is a comment in MyST."""
+    held = " ".join(paragraph.split()).replace(" %", "\0%")
+    return textwrap.fill(held, 100, break_long_words=False, break_on_hyphens=False).replace("\0", " ") + "\n"
 
 
 def show_mean(values: np.ndarray, digits: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import inspect
 import os
 import re
@@ -81,7 +82,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.GalleryOrder",
     "write_computation_times": False,
 }
 
@@ -105,6 +106,9 @@ MARKUP = re.compile(r"\||(?<=\w)_(?!\w)")
 
 PAGE = re.compile(r"docs/([\w/-]+)\.md")
 """Pages that docstrings name by their files."""
+
+EXAMPLE = re.compile(r"\]\((?:\.\./)+examples/(plot_\w+)\.py\)")
+"""Links of pages to examples: files in a repository browser, pages of the gallery on the site."""
 
 METHODS = (
     "fit",
@@ -157,16 +161,35 @@ def group_parameters(app: Any, kind: str, name: str, thing: Any, options: Any, l
         lines[:] = grouped(lines)
 
 
+def link_gallery(app: Any, name: str, text: list[str]) -> None:
+    """Lead links to examples to their pages in the gallery."""
+    text[0] = EXAMPLE.sub(rf"]({'../' * name.count('/')}auto_examples/\1.rst)", text[0])
+
+
+def drop_elided(text: str) -> str:
+    """Remove the outputs of a doctest that leave something out."""
+    lines = text.splitlines()
+    for example in reversed(doctest.DocTestParser().get_examples(text)):
+        if "..." in example.want:
+            start = example.lineno + example.source.count("\n")
+            del lines[start : start + example.want.count("\n")]
+    return "\n".join(lines)
+
+
 def strip_blocks(app: Any, document: Any) -> None:
-    """Remove the blank line that ends doctests in Markdown."""
+    """Remove the blank line that ends doctests in Markdown, and elided outputs where the whole output follows."""
     for block in document.findall(nodes.literal_block):
         text = block.astext().rstrip()
+        following = block.next_node(descend=False, siblings=True)
+        if isinstance(following, nodes.literal_block) and following.get("language") == "text":
+            text = drop_elided(f"{text}\n").rstrip()
         if text != block.astext():
             block[:] = [nodes.Text(text)]
             block.rawsource = text
 
 
 def setup(app: Any) -> None:
+    app.connect("source-read", link_gallery)
     app.connect("doctree-read", strip_blocks)
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("autodoc-process-docstring", escape, priority=100)  # before numpydoc reads the docstring

@@ -18,7 +18,7 @@ cars = pd.read_csv("data/cars.csv")
 print(cars.sample(4, random_state=1).T)
 
 # %%
-# Eight cars have no known economy. The name of a car is no category that repeats; its first word, the maker, is.
+# Eight cars have no known economy. The name of a car hardly ever repeats, but its first word does: the maker.
 known = cars[cars["Miles_per_Gallon"].notna()].sample(frac=1, random_state=0)
 X = known.drop(columns=["Miles_per_Gallon", "Name"]).assign(maker=known["Name"].str.split().str[0])
 y = known["Miles_per_Gallon"]
@@ -33,14 +33,14 @@ for note in model.encoder_.notes_:
     print(note)
 
 # %%
-# Every leaf is a sentence. After ± stands the standard deviation of the residuals:
+# Every leaf is a sentence, with the standard deviation of its residuals after ±:
 print(export.sentences(model))
 
 # %%
 plot_tree(model)
 
 # %%
-# Leaves of one number each cost accuracy here:
+# Constant leaves are less accurate here:
 constant = CrispTreeRegressor.readable(leaf_model="constant", categorical_features=encoder, random_state=0)
 print(f"R² with up to eight constant leaves: {constant.fit(X[:300], y[:300]).score(X[300:], y[300:]):.3f}")
 

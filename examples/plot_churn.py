@@ -17,7 +17,7 @@ customers = pd.DataFrame(make_churn())  # synthetic
 print(customers.head(3).T)
 
 # %%
-# The table as it is would be refused, with a reason for every column that needs a decision:
+# ``fit`` refuses the table as it is, with a reason for every column that needs a decision:
 X, y = customers.drop(columns="churned"), customers["churned"].map({"yes": "leaves", "no": "stays"})
 try:
     CrispTreeClassifier.readable().fit(X, y)
@@ -42,7 +42,7 @@ print(export.sentences(model))
 plot_tree(model)
 
 # %%
-# Why a customer is expected to leave, and what would have to change. Nobody can change when the customer joined.
+# Why a customer is expected to leave, and what would have to change. Only four columns can be changed:
 leaving = X[1500:][model.predict(X[1500:]) == "leaves"].iloc[0]
 print(explain.path(model, leaving))
 print(explain.find_counterfactual(model, leaving, actionable=["calls", "fee", "plan", "satisfaction"]))

@@ -33,7 +33,7 @@ plot_tree(model, sample=digits.X_valid[wrong])
 print(explain.path(model, digits.X_valid[wrong], top=3))
 
 # %%
-# Which digits are taken for which.
+# Confusion matrix on the validation digits.
 ConfusionMatrixDisplay.from_estimator(model, digits.X_valid, digits.y_valid)
 
 plt.show()

@@ -2,7 +2,7 @@
 Penguins: a raw table of field notes
 ====================================
 
-Measurements of 344 penguins as they were typed in: text, dates, comments and missing values. Which of them tell
+Measurements of 344 penguins as they were typed in: text, dates, comments and missing values. Which of them predict
 the sex? The table is in the folder ``examples/data`` (Palmer Station LTER and K. Gorman, CC0).
 """
 
@@ -16,7 +16,7 @@ penguins = pd.read_csv("data/penguins_raw.csv")
 print(penguins.iloc[0])
 
 # %%
-# Eleven penguins have no known sex and cannot be learned from. Columns that cannot be used as they are, are refused:
+# Eleven penguins have no known sex and are left out. Columns that need a decision are refused:
 known = penguins[penguins["Sex"].notna()].sample(frac=1, random_state=0)
 X, y = known.drop(columns="Sex"), known["Sex"].str.lower()
 X["Species"] = X["Species"].str.split().str[0]  # without the Latin name
@@ -26,8 +26,8 @@ except ValueError as error:
     print(error)
 
 # %%
-# Numbers of samples and individuals name rows, and comments say what happened to a sample. The day of the first egg
-# becomes numbers. Missing measurements are filled, and features of their own say that they were missing.
+# Sample numbers and individual IDs identify rows, and comments describe what happened to a sample. The day of the
+# first egg becomes numbers. Missing measurements are replaced by the mean and marked by indicator features.
 encoder = TableEncoder(drop=["Sample Number", "Individual ID", "Comments"], dates=["Date Egg"], keep_constant=False)
 model = CrispTreeClassifier.readable(max_leaf_nodes=6, categorical_features=encoder, random_state=0)
 model = model.fit(X[:250], y[:250])
@@ -47,7 +47,7 @@ plot_tree(model)
 print(model.readability_cost(X, y, n_folds=3))
 
 # %%
-# Why one of them is taken for what it is:
+# Why one penguin is predicted to be female:
 print(explain.path(model, X[250:].iloc[0]))
 
 plt.show()

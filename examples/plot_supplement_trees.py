@@ -23,7 +23,7 @@ from crisptree.datasets import DataNotFoundError, load_digits, load_fashion_mnis
 from crisptree.plots import plot_tree
 
 # %%
-# One scale for all pixels keeps those that hardly ever vary from being blown up to noise. One strength of the penalty
+# One scale for all pixels keeps those that hardly ever vary from being amplified to noise. One strength of the penalty
 # for all splits, as in the paper, smooths those that see few images as well.
 for load in (load_mnist, load_fashion_mnist):
     try:

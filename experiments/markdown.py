@@ -10,7 +10,7 @@ from typing import Any
 
 COLUMNS = 100
 HELD = "\0"
-"""Stands for a space in code, where no line may break."""
+"""Stands for a space where no line may break: in code, and before %, which begins a comment in MyST."""
 
 KEPT = ("|", "#", "![", "    ")
 """Beginnings of lines that are no prose: tables, headings, pictures, code."""
@@ -59,7 +59,7 @@ def _items(lines: Iterable[str]) -> list[str]:
     wrapped = []
     for item in items:
         indent = "  " if item.startswith("* ") else ""
-        whole = re.sub("`[^`]*`", lambda code: code[0].replace(" ", HELD), item)
+        whole = re.sub("`[^`]*`| %", lambda code: code[0].replace(" ", HELD), item)
         options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
         wrapped += textwrap.wrap(whole, COLUMNS, subsequent_indent=indent, **options)
     return [line.replace(HELD, " ") for line in wrapped]

@@ -199,6 +199,7 @@ def test_the_prose_check_exempts_code_tables_and_addresses():
     long = "word " * 30
     assert len(PROSE.long_lines(f"{long}\n| {long}\n```\n{long}\n```\n    {long}\n* {'x' * 120}\n")) == 1
     assert [number for number, _ in PROSE.dialect("trees of numbers\n`roughness`\nBaselines.")] == [1]
+    assert PROSE.comments("Accuracy is 95\n% on MNIST.\n```\n% code\n```\n95 % again") == [(2, "% on MNIST.")]
 
 
 RECORDS = sorted((DOCS / "decisions").glob("2*.md"))

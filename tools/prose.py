@@ -1,4 +1,4 @@
-"""Check the prose of the Markdown pages: lines of at most 100 columns, and the field's vocabulary.
+"""Check the prose of the Markdown pages: lines of at most 100 columns, the field's vocabulary, no lost lines.
 
 ``python tools/prose.py`` prints every finding and fails if a page has more of them than it is
 allowed. Code, tables and single words that no line break can shorten (addresses) are not checked.
@@ -86,9 +86,14 @@ def dialect(text: str) -> list[tuple[int, str]]:
     return found
 
 
+def comments(text: str) -> list[tuple[int, str]]:
+    """Lines that begin with a percent sign, which MyST takes for comments."""
+    return [(number, line) for number, line in prose_lines(text) if line.lstrip().startswith("%")]
+
+
 def check(name: str, text: str) -> list[str]:
     """Findings beyond what a page is allowed, and allowances that it no longer needs."""
-    failures = []
+    failures = [f"{name}:{number}: a line that begins with % is a comment: {line}" for number, line in comments(text)]
     for findings, allowed in ((long_lines(text), ALLOWED_LONG), (dialect(text), ALLOWED_WORDS)):
         if len(findings) > allowed.get(name, 0):
             failures += [f"{name}:{number}: {line}" for number, line in findings]

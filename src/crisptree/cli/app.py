@@ -109,7 +109,7 @@ def _error_message(error: BaseException) -> str:
 
 app = typer.Typer(
     name="crisptree",
-    help="Decision trees that are soft while they train and crisp when they predict.",
+    help="Train, evaluate, explain and export decision trees.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     cls=CommandGroup,
@@ -131,7 +131,7 @@ def _root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Decision trees that are soft while they train and crisp when they predict."""
+    """Train, evaluate, explain and export decision trees."""
     import joblib
 
     # A command has the machine to itself: unless --jobs says otherwise, n_jobs=None is all available cores here.
