@@ -2,6 +2,7 @@
 
     python -m benchmarks.bench_selection fit --seeds 30,31 --jobs 8                # default trees
     python -m benchmarks.bench_selection fit --models forest,adam --seeds 30       # forests; trees that Adam trains
+    python -m benchmarks.bench_selection fit --rules l2,noise                      # some of the rules
     python -m benchmarks.bench_selection compare                                   # differences, leave-one-table-out
 
 ``fit`` runs the search of a default fit once for every rule, on the same folds: candidates that several rules train are
@@ -41,7 +42,17 @@ from crisptree import TrainingOptions
 from crisptree.inference.flat_tree import BRANCH_LINEAR, has_linear_leaves
 from crisptree.pipeline import forests
 from crisptree.selection import candidates, evaluators, search
-from crisptree.selection.candidates import Trial, find_best, is_oblique, list_changes
+from crisptree.selection.candidates import (
+    NOISE_LADDER,
+    Candidates,
+    Round,
+    Trial,
+    climb,
+    find_best,
+    is_hopeless,
+    is_oblique,
+    list_changes,
+)
 
 ROOT = Path(__file__).parent.parent
 RECORDS = ROOT / "build" / "selection.jsonl"
@@ -53,11 +64,19 @@ Values = dict[str, Any]
 
 
 class Rule(NamedTuple):
-    """A departure from the default: constants with another value, candidates that are left out, or other folds."""
+    """A departure from the default.
+
+    ``changes`` are constants with another value, ``rounds`` further candidates at the end. Candidates that ``omits``
+    names are left out. With ``has_own_folds`` the folds may differ; with ``compares_noise_in_full`` the noise of the
+    best short trial is selected by trials that train as long as the fit. ``parameters`` are those of the final fit.
+    """
 
     changes: tuple[tuple[Any, str, Any], ...] = ()
     omits: Callable[[Values], bool] = lambda values: False
     has_own_folds: bool = False
+    rounds: tuple[Round, ...] = ()
+    compares_noise_in_full: bool = False
+    parameters: tuple[tuple[str, Any], ...] = ()
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -88,6 +107,20 @@ def equal_weights(part: Any, own: Any, trained: Any, scored: Sequence[Any]) -> l
     return [np.ones(len(rows)) for rows in scored]
 
 
+def try_l2(search: search.CandidateSearch) -> Candidates:
+    """Penalise squared weights of the best hyperplanes."""
+    if search.has_linear_leaves or is_hopeless(search):
+        return
+    yield [search.best_of(is_oblique).values | {"l2": l2} for l2 in START_L2]
+    yield from climb(search, "l2", L2_LADDER)
+
+
+def try_noise_again(search: search.CandidateSearch) -> Candidates:
+    """Walk along noise levels from the best penalty."""
+    if search.best_of(is_oblique).values.get("l2"):
+        yield from climb(search, "input_noise", NOISE_LADDER)
+
+
 def omit(name: str, **wanted: Any) -> dict[str, Rule]:
     """Make the rule without the candidates that have these values; ... is any value but zero."""
 
@@ -102,6 +135,10 @@ def change(owner: Any, name: str, value: Any) -> Rule:
     return Rule(((owner, name, value),))
 
 
+L2_LADDER, START_L2 = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1), (0.01, 0.003)
+"""Penalties of squared weights that the rules with ``l2`` compare."""
+
+WITH_L2 = {"l2: ladder": Rule(rounds=(try_l2,)), "l2: ladder, then noise": Rule(rounds=(try_l2, try_noise_again))}
 WITHOUT_L1, WITHOUT_SCALE = omit("l1", l1=...), omit("another scale", scale=...)
 SHRINKAGES = {
     f"trial shrinkage: {', '.join(map(str, one))}": change(
@@ -123,9 +160,14 @@ OF_TREES = {
     **omit("linear leaves of the path", leaf_model=BRANCH_LINEAR),
     **WITHOUT_L1,
     **WITHOUT_SCALE,
+    **WITH_L2,
 }
+WITHOUT_NOISE_PREFERENCE = (candidates, "MAX_ERRORS_OF_NOISE", 0.0)
 OF_ADAM = {
-    **{f"noise: {value} errors": change(candidates, "MAX_ERRORS_OF_NOISE", value) for value in (0.0, 0.25, 1.0)},
+    **{f"noise: {value} errors": change(candidates, "MAX_ERRORS_OF_NOISE", value) for value in (0.0, 0.25, 1.0, 2.0)},
+    "noise in full": Rule((WITHOUT_NOISE_PREFERENCE,), compares_noise_in_full=True),
+    "trials in full": Rule((WITHOUT_NOISE_PREFERENCE, (search, "TRIAL_EPOCHS", 1.0))),
+    **WITH_L2,
     **WITHOUT_L1,
     **WITHOUT_SCALE,
 }
@@ -139,8 +181,11 @@ RULES: dict[tuple[str, str], dict[str, Rule]] = {
         **omit("fewer features of hyperplanes", max_features=candidates.FEATURE_FRACTION),
         **WITHOUT_L1,
         **WITHOUT_SCALE,
+        "l2: ladder": WITH_L2["l2: ladder"],
     },
     ("forest", REGRESSION): {
+        "trees: 100": Rule(parameters=(("n_estimators", 100),)),
+        "rows of a tree: 0.8, none twice": Rule(parameters=(("bootstrap", False), ("max_samples", 0.8))),
         "folds: scored": Rule(((search.CandidateSearch, "is_bagged", False),), has_own_folds=True),
         "trees of trials: 10": change(evaluators, "MAX_CART_TRIAL_TREES", 10),
         "without more linear leaves": Rule(omits=has_more_penalties),
@@ -150,6 +195,7 @@ RULES: dict[tuple[str, str], dict[str, Rule]] = {
         **omit("fewer features of hyperplanes", max_features=candidates.FEATURE_FRACTION),
         **WITHOUT_L1,
         **WITHOUT_SCALE,
+        "l2: ladder": WITH_L2["l2: ladder"],
     },
 }
 """Rules by model and task. The values of a constant share the name before the colon."""
@@ -177,7 +223,7 @@ class Remembering:
     def evaluate(self, tasks: Sequence[Any]) -> Iterator[list[Trial]]:
         """Return the trials of candidates; those of hyperplanes do not depend on the constants of other trials."""
         for one in tasks:
-            key = json.dumps(one.values, sort_keys=True, default=float)
+            key = json.dumps([one.values, search.TRIAL_EPOCHS], sort_keys=True, default=float)
             if not is_oblique(one.values):
                 key += repr([evaluators.CART_SHRINKAGES, evaluators.MAX_CART_TRIAL_TREES])
                 key += repr([candidates.LOSS_SHARE, evaluators.select_penalty])
@@ -195,15 +241,37 @@ def make_replay(rules: dict[str, Rule], selections: dict[str, Values]) -> type[s
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             self.arguments, self.evaluator = arguments, Remembering(self.evaluator)
+            self.parameters = self.parameters | {"l2": "auto"}
+
+        @property
+        def rounds(self) -> tuple[Round, ...]:
+            return super().rounds + self.rule.rounds
 
         def evaluate(self, batch: list[Values]) -> bool:
+            batch = [{name: value for name, value in one.items() if (name, value) != ("l2", 0.0)} for one in batch]
             return super().evaluate([values for values in batch if not self.rule.omits(values)])
 
         def select_by(self, rule: Rule) -> tuple[Values, list[Trial]]:
             self.rule, self.trials, self.n_candidates = rule, [], 0
-            return super().run()
+            result = super().run()
+            return self.compare_noise_in_full() if rule.compares_noise_in_full and self.trials else result
+
+        def compare_noise_in_full(self) -> tuple[Values, list[Trial]]:
+            best = find_best(self.trials).values
+            if self.is_short and is_oblique(best):
+                levels = [
+                    one.values for one in self.trials if {**one.values, "input_noise": best["input_noise"]} == best
+                ]
+                self.trials = []
+                with patch.object(search, "TRIAL_EPOCHS", 1.0):
+                    self.evaluate(levels)
+            return self.evaluator.select(self), self.trials
 
         def run(self) -> tuple[Values, list[Trial]]:
+            with patch.dict(candidates.FALLBACKS, l2=0.0):
+                return self.run_rules()
+
+        def run_rules(self) -> tuple[Values, list[Trial]]:
             results = {}
             for name, rule in rules.items():
                 with rule.applied():
@@ -229,7 +297,8 @@ def has_equal_folds(own: Sequence[search.Fold], others: Sequence[search.Fold]) -
 def make_refit(model: Any, values: Values) -> Any:
     """Make the estimator whose fit selects nothing and trains a candidate of a fitted model."""
     target = next(iter(model._named_trees().values())).target.name
-    changes = list_changes(model.training_parameters(), values, target, None)
+    changes = list_changes(model.training_parameters(), values, target, model.image_shape_)
+    changes |= {name: values[name] for name in ("l2",) if name in values}
     options = {name: f"training__{name}" for name in TrainingOptions.PARAMETERS}
     return clone(model).set_params(**{options.get(name, name): value for name, value in changes.items()})
 
@@ -243,17 +312,20 @@ def evaluate(model: Any, task: str, split: Any) -> tuple[float, float]:
     return accuracy_score(split.y_test, predicted), loss
 
 
+def is_wanted(rule: str, names: Sequence[str]) -> bool:
+    """Return True for a rule whose name, or the part of it before the colon, is listed, or if none is."""
+    return not names or rule in names or rule.split(":")[0] in names
+
+
 def fit_rules(options: argparse.Namespace, model_name: str, name: str, seed: int) -> None:
     """Record what all rules select on a table, and its scores on test rows."""
     (table,) = read_tables(options.data, [name])
     store, key = Store(options.records, KEYS), {"model": model_name, "task": table.task, "table": name, "seed": seed}
     if store.get(*key.values(), DEFAULT) is not None:
         return
-    start, split, rules = (
-        time.process_time(),
-        split_rows(table, seed),
-        {DEFAULT: Rule(), **RULES[model_name, table.task]},
-    )
+    start, split = time.process_time(), split_rows(table, seed)
+    wanted = {rule: each for rule, each in RULES[model_name, table.task].items() if is_wanted(rule, options.rules)}
+    rules = {DEFAULT: Rule(), **wanted}
     selections = dict[str, Values]()
     with patch.object(search, "CandidateSearch", make_replay(rules, selections)):
         model = MODELS[model_name](table.task, seed, 1).fit(split.X_train, split.y_train)
@@ -261,9 +333,12 @@ def fit_rules(options: argparse.Namespace, model_name: str, name: str, seed: int
     for rule, values in selections.items():
         text = json.dumps(values, sort_keys=True, default=float)
         with rules[rule].applied():
-            known = text + repr(forests.LEAF_SHRINKAGE)
+            known = text + repr([forests.LEAF_SHRINKAGE, rules[rule].parameters])
             if known not in scores:
-                refit = model if rule == DEFAULT else make_refit(model, values).fit(split.X_train, split.y_train)
+                refit = model
+                if rule != DEFAULT:
+                    refit = make_refit(model, values).set_params(**dict(rules[rule].parameters))
+                    refit.fit(split.X_train, split.y_train)
                 scores[known] = evaluate(refit, table.task, split)
         score, loss = scores[known]
         records.append(key | {"rule": rule, "score": score, "log_loss": loss, "selected": values})
@@ -354,6 +429,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, help="zip file or folder of tables; default: $CRISPTREE_DATA/tables.zip")
     parser.add_argument("--tables", type=lambda text: text.split(","), default=[], help="with commas; default: all")
     parser.add_argument("--models", type=lambda text: text.split(","), default=["tree"], help=", ".join(MODELS))
+    parser.add_argument(
+        "--rules", type=lambda text: text.split(","), default=[], help="names, or parts before the colon"
+    )
     parser.add_argument("--seeds", type=numbers, default=SEEDS)
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--records", type=Path, default=RECORDS)
