@@ -53,12 +53,15 @@ def name_candidate(values: Values) -> str:
     )
 
 
-def make_search(kept: list[dict[str, Trial]]) -> type[search.CandidateSearch]:
-    """Make a search that keeps its trials, and those of the same candidates on other folds."""
+def make_search(kept: list[dict[str, Trial]], selections: list[Values]) -> type[search.CandidateSearch]:
+    """Make a search that keeps its trials, what selecting each would return, and their like on other folds."""
 
     class Repeated(search.CandidateSearch):
         def run(self) -> tuple[Values, list[Trial]]:
             result = super().run()
+            for trial in self.trials:
+                with patch.object(self, "best_of", lambda belongs, trial=trial: trial):
+                    selections.append(self.evaluator.select(self))
             kept.append({name_candidate(trial.values): trial for trial in result[1]})
             seeds = [self.seed + 1000 * (number + 1) for number in range(REPEATS)]
             for seed, n_folds in [*((seed, search.MAX_FOLDS) for seed in seeds), (self.seed, MORE_FOLDS)]:
@@ -98,12 +101,13 @@ def fit_candidates(options: argparse.Namespace, name: str, seed: int) -> None:
     store, key = Store(options.records, KEYS), {"task": table.task, "table": name, "seed": seed}
     if len(table.y) > options.max_rows or store.get(*key.values()) is not None:
         return
-    start, split, kept = time.process_time(), split_rows(table, seed), list[dict[str, Trial]]()
-    with patch.object(search, "CandidateSearch", make_search(kept)):
+    start, split = time.process_time(), split_rows(table, seed)
+    kept, selections = list[dict[str, Trial]](), list[Values]()
+    with patch.object(search, "CandidateSearch", make_search(kept, selections)):
         model = make_tree(table.task, seed, 1).fit(split.X_train, split.y_train)
     trials, best, described = model.cv_results_, find_best(model.cv_results_), []
-    for trial in trials:
-        refit = make_refit(model, trial.values).fit(split.X_train, split.y_train)
+    for trial, values in zip(trials, selections, strict=True):
+        refit = make_refit(model, values).fit(split.X_train, split.y_train)
         score, loss = evaluate(refit, table.task, split)
         described.append(describe(trial, best, kept[1:]) | {"test_score": score, "test_log_loss": loss})
     score, loss = evaluate(model, table.task, split)

@@ -44,7 +44,9 @@ DATA, RECORDS = ROOT / "build" / "large", ROOT / "build" / "noise.jsonl"
 KEYS = ("table", "scale", "input_noise", "l2", "seed")
 SEEDS = [30, 31, 32]
 LENGTHS = (search.TRIAL_EPOCHS, 1.0)
-L2 = 0.01
+PENALISED = ((1, 0.01), (2, 0.01), (2, 0.03))
+"""Places of noise levels that are fitted with a value of ``l2``."""
+
 LOADERS = {"connect4": load_connect4, "mnist": load_mnist, "fashion_mnist": load_fashion_mnist}
 
 Values = dict[str, Any]
@@ -55,7 +57,7 @@ def list_cells(name: str) -> list[Values]:
     scales = ("feature", "global") if name == "connect4" else ("global",)
     levels = NOISE_LEVELS["table" if name == "connect4" else "image"]
     plain = [{"scale": scale, "input_noise": noise, "l2": 0.0} for scale, noise in itertools.product(scales, levels)]
-    return plain + [{"scale": "global", "input_noise": noise, "l2": L2} for noise in levels[1:3]]
+    return plain + [{"scale": "global", "input_noise": levels[i], "l2": l2} for i, l2 in PENALISED]
 
 
 def write_tables(folder: Path, max_rows: int | None) -> None:
@@ -172,7 +174,11 @@ def compare_records(options: argparse.Namespace) -> None:
         by_seed = defaultdict[int, list[Values]](list)
         for record in Store(options.records, KEYS).records(table=name):
             by_seed[record["seed"]].append(record)
-        complete = [own for own in by_seed.values() if sum(not one["l2"] for one in own) == len(list_cells(name)) - 2]
+        complete = [
+            own
+            for own in by_seed.values()
+            if sum(not one["l2"] for one in own) == len(list_cells(name)) - len(PENALISED)
+        ]
         print(f"\n{name}: {len(complete)} of {len(by_seed)} seeds complete")
         for cell in list_cells(name):
             print_cell(cell, [one for own in by_seed.values() for one in own if all(one[k] == cell[k] for k in cell)])
