@@ -159,7 +159,8 @@ def pool_folds(record: Values, places: Sequence[int], *, with_own: bool) -> np.n
         [-np.inf if one["again"][i] is None else one["again"][i][0] - LOSS_SHARE * one["again"][i][1] for i in places]
         for one in record["trials"]
     ]
-    return np.mean(np.column_stack([others, list_merits(record)[:, None]] if with_own else others), axis=1)
+    every = np.column_stack([np.array(others), list_merits(record)]) if with_own else np.array(others)
+    return np.asarray(every.mean(axis=1))
 
 
 def prefer(record: Values, belongs: Callable[[Values], bool], max_errors: float) -> int:
