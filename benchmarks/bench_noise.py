@@ -7,8 +7,8 @@
 ``prepare`` writes the rows of each data set without its test part, which takes no part in this comparison. Every seed
 holds out a quarter of them as validation rows. ``fit`` trains each noise level on the held-out split of the selection,
 for the share of the epochs that a trial has and for all of them, then on all rows but the validation rows. ``compare``
-applies rules to the scores of the trials: the share of the epochs, and the standard errors within which the most noise
-is preferred. Records that exist are not made again.
+applies rules to the scores of the trials: the share of the epochs, the standard errors within which the most noise is
+preferred, and penalties ``l2``. Records that exist are not made again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from benchmarks.bench_selection import evaluate
+from benchmarks.bench_selection import describe_difference, evaluate
 from benchmarks.bench_tables import prepare_process
 from benchmarks.real_tables import CLASSIFICATION, read_tables, split_rows
 from benchmarks.table_models import make_tree
@@ -44,8 +44,11 @@ DATA, RECORDS = ROOT / "build" / "large", ROOT / "build" / "noise.jsonl"
 KEYS = ("table", "scale", "input_noise", "l2", "seed")
 SEEDS = [30, 31, 32]
 LENGTHS = (search.TRIAL_EPOCHS, 1.0)
-PENALISED = ((1, 0.01), (2, 0.01), (2, 0.03))
+PENALISED = ((1, 0.01), (2, 0.01))
 """Places of noise levels that are fitted with a value of ``l2``."""
+
+MAX_ERRORS = (0.0, 0.25, 0.5, 1.0)
+"""Standard errors within which the most noise is selected."""
 
 LOADERS = {"connect4": load_connect4, "mnist": load_mnist, "fashion_mnist": load_fashion_mnist}
 
@@ -150,46 +153,44 @@ def select_noise(records: Sequence[Values], length: float, max_errors: float) ->
     merits, right = compute_merits(records, length)
     best = int(np.argmax(merits))
     errors = (right[best] - right).std(axis=1) / np.sqrt(right.shape[1])
-    close = [
-        one
-        for one, lost, error in zip(records, merits[best] - merits, errors, strict=True)
-        if lost <= max_errors * error
-    ]
-    return max(close, key=lambda one: one["input_noise"])
+    is_close = merits[best] - merits <= max_errors * errors
+    return max(itertools.compress(records, is_close), key=lambda one: one["input_noise"])
 
 
-def select_cell(records: Sequence[Values], length: float, max_errors: float, *, again: bool) -> Values:
-    """Return what the rounds of a large table select: a noise level, then a scale, and the noise there ``again``."""
-    plain = [one for one in records if not one["l2"]]
-    scales = sorted({one["scale"] for one in plain})
-    first = select_noise([one for one in plain if one["scale"] == scales[0]], length, max_errors)
-    same_noise = [one for one in plain if one["input_noise"] == first["input_noise"]]
-    best = same_noise[int(np.argmax(compute_merits(same_noise, length)[0]))]
-    return select_noise([one for one in plain if one["scale"] == best["scale"]], length, max_errors) if again else best
+def select_setting(records: Sequence[Values], length: float, max_errors: float) -> Values:
+    """Return what the rounds of a large table select: a noise level on the first scale, then a scale."""
+    scale = min(one["scale"] for one in records)
+    first = select_noise([one for one in records if one["scale"] == scale], length, max_errors)
+    same_noise = [one for one in records if one["input_noise"] == first["input_noise"]]
+    return same_noise[int(np.argmax(compute_merits(same_noise, length)[0]))]
+
+
+def select_penalised(records: Sequence[Values], penalised: Sequence[Values]) -> Values:
+    """Return what trials as short as those of a fit select among all levels, of noise alone and with ``l2``."""
+    every = [*records, *penalised]
+    return every[int(np.argmax(compute_merits(every, LENGTHS[0])[0]))]
 
 
 def compare_records(options: argparse.Namespace) -> None:
     """Print the scores of all settings, and of what rules select."""
     for name in options.tables:
-        by_seed = defaultdict[int, list[Values]](list)
+        cells, by_seed = list_cells(name), defaultdict[int, list[Values]](list)
         for record in Store(options.records, KEYS).records(table=name):
             by_seed[record["seed"]].append(record)
-        complete = [
-            own
-            for own in by_seed.values()
-            if sum(not one["l2"] for one in own) == len(list_cells(name)) - len(PENALISED)
-        ]
+        plain = {seed: [one for one in own if not one["l2"]] for seed, own in by_seed.items()}
+        complete = [seed for seed, own in plain.items() if len(own) == len(cells) - len(PENALISED)]
         print(f"\n{name}: {len(complete)} of {len(by_seed)} seeds complete")
-        for cell in list_cells(name):
+        for cell in cells:
             print_cell(cell, [one for own in by_seed.values() for one in own if all(one[k] == cell[k] for k in cell)])
-        for again in (False, True) if name == "connect4" else (False,):
-            for length, max_errors in itertools.product(LENGTHS, (0.0, 0.25, 0.5, 1.0, 2.0)):
-                if complete:
-                    print_rule(
-                        [select_cell(own, length, max_errors, again=again) for own in complete],
-                        [select_cell(own, LENGTHS[0], 0.5, again=False) for own in complete],
-                        f"epochs {length}, {max_errors} errors{', noise again' if again else ''}",
-                    )
+        if not complete:
+            continue
+        default = [select_setting(plain[seed], LENGTHS[0], 0.0) for seed in complete]
+        for length, max_errors in itertools.product(LENGTHS, MAX_ERRORS):
+            selected = [select_setting(plain[seed], length, max_errors) for seed in complete]
+            print_rule(selected, default, f"epochs {length}, {max_errors} errors")
+        with_l2 = [[one for one in by_seed[seed] if one["l2"]] for seed in complete]
+        selected = [select_penalised(plain[seed], own) for seed, own in zip(complete, with_l2, strict=True)]
+        print_rule(selected, default, "with l2")
 
 
 def print_cell(cell: Values, records: Sequence[Values]) -> None:
@@ -198,21 +199,17 @@ def print_cell(cell: Values, records: Sequence[Values]) -> None:
         return
     merits = [np.mean([compute_merits([one], length)[0] for one in records]) for length in LENGTHS]
     trials = ", ".join(f"{length}: {100 * merit:.2f}" for length, merit in zip(LENGTHS, merits, strict=True))
-    scores = np.array([one["score"] for one in records])
-    loss = np.mean([one["log_loss"] for one in records])
+    score, loss = (np.mean([one[key] for one in records]) for key in ("score", "log_loss"))
     print(
-        f"  {cell}: merit of trials {trials}; validation {100 * scores.mean():.2f} ± {100 * scores.std():.2f} % "
-        f"({len(records)} seeds), log loss {loss:.4f}"
+        f"  {cell}: merit of trials {trials}; validation {100 * score:.2f} %, log loss {loss:.4f}, {len(records)} seeds"
     )
 
 
 def print_rule(selected: Sequence[Values], default: Sequence[Values], name: str) -> None:
     """Print what a rule selects and its difference from the default."""
-    scores, others = (np.array([one["score"] for one in each]) for each in (selected, default))
-    difference = 100 * (scores - others)
-    error = difference.std() / np.sqrt(max(len(difference) - 1, 1))
-    chosen = " ".join(f"{one['scale'][0]}{one['input_noise']:g}" for one in selected)
-    print(f"  {name}: {100 * scores.mean():.2f} %, {difference.mean():+.2f} ± {error:.2f} ({chosen})")
+    scores, others = (np.array([[one["score"], 0.0] for one in each]) for each in (selected, default))
+    chosen = " ".join(f"{one['scale'][0]}{one['input_noise']:g}{'+l2' if one['l2'] else ''}" for one in selected)
+    print(f"  {name}: {100 * scores[:, 0].mean():.2f} %, {describe_difference(scores, others)} ({chosen})")
 
 
 def main(arguments: list[str] | None = None) -> int:

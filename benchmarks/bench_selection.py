@@ -2,7 +2,7 @@
 
     python -m benchmarks.bench_selection fit --seeds 30,31 --jobs 8                # default trees
     python -m benchmarks.bench_selection fit --models forest,adam --seeds 30       # forests; trees that Adam trains
-    python -m benchmarks.bench_selection fit --rules l2,noise                      # some of the rules
+    python -m benchmarks.bench_selection fit --rules l2 --max-rows 1100            # some of the rules and tables
     python -m benchmarks.bench_selection compare                                   # differences, leave-one-table-out
 
 ``fit`` runs the search of a default fit once for every rule, on the same folds: candidates that several rules train are
@@ -43,7 +43,6 @@ from crisptree.inference.flat_tree import BRANCH_LINEAR, has_linear_leaves
 from crisptree.pipeline import forests
 from crisptree.selection import candidates, evaluators, search
 from crisptree.selection.candidates import (
-    NOISE_LADDER,
     Candidates,
     Round,
     Trial,
@@ -67,15 +66,15 @@ class Rule(NamedTuple):
     """A departure from the default.
 
     ``changes`` are constants with another value, ``rounds`` further candidates at the end. Candidates that ``omits``
-    names are left out. With ``has_own_folds`` the folds may differ; with ``compares_noise_in_full`` the noise of the
-    best short trial is selected by trials that train as long as the fit. ``parameters`` are those of the final fit.
+    names are left out. With ``has_own_folds`` the folds may differ. ``selects`` picks one of all trials in the end, and
+    ``parameters`` are those of the final fit.
     """
 
     changes: tuple[tuple[Any, str, Any], ...] = ()
     omits: Callable[[Values], bool] = lambda values: False
     has_own_folds: bool = False
     rounds: tuple[Round, ...] = ()
-    compares_noise_in_full: bool = False
+    selects: Callable[[Sequence[Trial]], Trial] = find_best
     parameters: tuple[tuple[str, Any], ...] = ()
 
     @contextmanager
@@ -115,10 +114,37 @@ def try_l2(search: search.CandidateSearch) -> Candidates:
     yield from climb(search, "l2", L2_LADDER)
 
 
-def try_noise_again(search: search.CandidateSearch) -> Candidates:
-    """Walk along noise levels from the best penalty."""
-    if search.best_of(is_oblique).values.get("l2"):
-        yield from climb(search, "input_noise", NOISE_LADDER)
+def find_close(trials: Sequence[Trial], max_errors: float) -> list[Trial]:
+    """List the trials within some standard errors of the highest merit."""
+    best = find_best(trials)
+    return [trial for trial in trials if best.merit - trial.merit <= max_errors * best.error_against(trial)]
+
+
+def select_linear_model(trials: Sequence[Trial], max_errors: float) -> Trial:
+    """Return the linear model if it is close to the highest merit, else the trial of that merit."""
+    close = find_close(trials, max_errors)
+    return next((one for one in close if find_family(one.values) == "linear model"), find_best(trials))
+
+
+def select_simplest(trials: Sequence[Trial], max_errors: float) -> Trial:
+    """Return the smallest trial that is close to the highest merit."""
+    return min(find_close(trials, max_errors), key=lambda trial: (trial.size, -trial.merit))
+
+
+def select_by_family(trials: Sequence[Trial], weight: float) -> Trial:
+    """Return the highest merit after shrinking every merit towards the mean of its family's upper half."""
+    merits = defaultdict[str, list[float]](list)
+    for trial in trials:
+        merits[find_family(trial.values)].append(trial.merit)
+    means = {family: np.mean(sorted(own)[len(own) // 2 :]) for family, own in merits.items()}
+    return max(trials, key=lambda trial: (1 - weight) * trial.merit + weight * means[find_family(trial.values)])
+
+
+def find_family(values: Values) -> str:
+    """Name the family of a candidate: its splits and leaves."""
+    if has_linear_leaves(values):
+        return "linear leaves" if values["max_depth"] else "linear model"
+    return "hyperplanes" if is_oblique(values) else "thresholds"
 
 
 def omit(name: str, **wanted: Any) -> dict[str, Rule]:
@@ -136,9 +162,9 @@ def change(owner: Any, name: str, value: Any) -> Rule:
 
 
 L2_LADDER, START_L2 = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1), (0.01, 0.003)
-"""Penalties of squared weights that the rules with ``l2`` compare."""
+"""Penalties of squared weights that the rule ``l2`` compares."""
 
-WITH_L2 = {"l2: ladder": Rule(rounds=(try_l2,)), "l2: ladder, then noise": Rule(rounds=(try_l2, try_noise_again))}
+WITH_L2 = {"l2": Rule(rounds=(try_l2,))}
 WITHOUT_L1, WITHOUT_SCALE = omit("l1", l1=...), omit("another scale", scale=...)
 SHRINKAGES = {
     f"trial shrinkage: {', '.join(map(str, one))}": change(
@@ -161,16 +187,12 @@ OF_TREES = {
     **WITHOUT_L1,
     **WITHOUT_SCALE,
     **WITH_L2,
+    "folds: 10": Rule(((search, "MAX_FOLDS", 10),), has_own_folds=True),
+    **{f"linear model: {k} errors": Rule(selects=partial(select_linear_model, max_errors=k)) for k in (0.5, 1, 2)},
+    **{f"simplest: {k} errors": Rule(selects=partial(select_simplest, max_errors=k)) for k in (0.25, 0.5, 1)},
+    **{f"family mean: {weight}": Rule(selects=partial(select_by_family, weight=weight)) for weight in (0.25, 0.5)},
 }
-WITHOUT_NOISE_PREFERENCE = (candidates, "MAX_ERRORS_OF_NOISE", 0.0)
-OF_ADAM = {
-    **{f"noise: {value} errors": change(candidates, "MAX_ERRORS_OF_NOISE", value) for value in (0.0, 0.25, 1.0, 2.0)},
-    "noise in full": Rule((WITHOUT_NOISE_PREFERENCE,), compares_noise_in_full=True),
-    "trials in full": Rule((WITHOUT_NOISE_PREFERENCE, (search, "TRIAL_EPOCHS", 1.0))),
-    **WITH_L2,
-    **WITHOUT_L1,
-    **WITHOUT_SCALE,
-}
+OF_ADAM = {**WITH_L2, **WITHOUT_L1, **WITHOUT_SCALE}
 RULES: dict[tuple[str, str], dict[str, Rule]] = {
     ("tree", CLASSIFICATION): {**MERITS, **OF_TREES},
     ("tree", REGRESSION): OF_TREES,
@@ -181,7 +203,7 @@ RULES: dict[tuple[str, str], dict[str, Rule]] = {
         **omit("fewer features of hyperplanes", max_features=candidates.FEATURE_FRACTION),
         **WITHOUT_L1,
         **WITHOUT_SCALE,
-        "l2: ladder": WITH_L2["l2: ladder"],
+        **WITH_L2,
     },
     ("forest", REGRESSION): {
         "trees: 100": Rule(parameters=(("n_estimators", 100),)),
@@ -195,7 +217,7 @@ RULES: dict[tuple[str, str], dict[str, Rule]] = {
         **omit("fewer features of hyperplanes", max_features=candidates.FEATURE_FRACTION),
         **WITHOUT_L1,
         **WITHOUT_SCALE,
-        "l2: ladder": WITH_L2["l2: ladder"],
+        **WITH_L2,
     },
 }
 """Rules by model and task. The values of a constant share the name before the colon."""
@@ -223,7 +245,7 @@ class Remembering:
     def evaluate(self, tasks: Sequence[Any]) -> Iterator[list[Trial]]:
         """Return the trials of candidates; those of hyperplanes do not depend on the constants of other trials."""
         for one in tasks:
-            key = json.dumps([one.values, search.TRIAL_EPOCHS], sort_keys=True, default=float)
+            key = json.dumps(one.values, sort_keys=True, default=float)
             if not is_oblique(one.values):
                 key += repr([evaluators.CART_SHRINKAGES, evaluators.MAX_CART_TRIAL_TREES])
                 key += repr([candidates.LOSS_SHARE, evaluators.select_penalty])
@@ -253,19 +275,12 @@ def make_replay(rules: dict[str, Rule], selections: dict[str, Values]) -> type[s
 
         def select_by(self, rule: Rule) -> tuple[Values, list[Trial]]:
             self.rule, self.trials, self.n_candidates = rule, [], 0
-            result = super().run()
-            return self.compare_noise_in_full() if rule.compares_noise_in_full and self.trials else result
-
-        def compare_noise_in_full(self) -> tuple[Values, list[Trial]]:
-            best = find_best(self.trials).values
-            if self.is_short and is_oblique(best):
-                levels = [
-                    one.values for one in self.trials if {**one.values, "input_noise": best["input_noise"]} == best
-                ]
-                self.trials = []
-                with patch.object(search, "TRIAL_EPOCHS", 1.0):
-                    self.evaluate(levels)
-            return self.evaluator.select(self), self.trials
+            selected, trials = super().run()
+            if trials and rule.selects is not find_best:
+                own = rule.selects(self.trials)
+                with patch.object(self, "best_of", lambda belongs: own):
+                    selected = self.evaluator.select(self)
+            return selected, trials
 
         def run(self) -> tuple[Values, list[Trial]]:
             with patch.dict(candidates.FALLBACKS, l2=0.0):
@@ -333,7 +348,7 @@ def fit_rules(options: argparse.Namespace, model_name: str, name: str, seed: int
     for rule, values in selections.items():
         text = json.dumps(values, sort_keys=True, default=float)
         with rules[rule].applied():
-            known = text + repr([forests.LEAF_SHRINKAGE, rules[rule].parameters])
+            known = repr([text, forests.LEAF_SHRINKAGE, rules[rule].parameters])
             if known not in scores:
                 refit = model
                 if rule != DEFAULT:
@@ -350,6 +365,7 @@ def fit_rules(options: argparse.Namespace, model_name: str, name: str, seed: int
 def run_fits(options: argparse.Namespace) -> None:
     """Fit all models, tables and seeds in several processes; seeds of all tables one after the other."""
     tables = list(read_tables(options.data, list_names(options.data, options.tables)))
+    tables = [table for table in tables if options.max_rows is None or len(table.y) <= options.max_rows]
     tables.sort(key=lambda table: table.X.size, reverse=options.jobs > 1)
     units = [(model, table.name, seed) for model in options.models for seed in options.seeds for table in tables]
     context = multiprocessing.get_context("spawn")
@@ -428,6 +444,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("what", choices=["fit", "compare"])
     parser.add_argument("--data", type=Path, help="zip file or folder of tables; default: $CRISPTREE_DATA/tables.zip")
     parser.add_argument("--tables", type=lambda text: text.split(","), default=[], help="with commas; default: all")
+    parser.add_argument("--max-rows", type=int, help="rows of a table at most")
     parser.add_argument("--models", type=lambda text: text.split(","), default=["tree"], help=", ".join(MODELS))
     parser.add_argument(
         "--rules", type=lambda text: text.split(","), default=[], help="names, or parts before the colon"

@@ -39,10 +39,6 @@ Doubles = npt.NDArray[np.float64]
 LOSS_SHARE = 0.2
 """Weight of a nat of log loss relative to accuracy in the comparison of classification trials."""
 
-MAX_ERRORS_OF_NOISE = 0.5
-"""Noise levels within so many standard errors of the best one cannot be told from it."""
-
-
 FALLBACKS: dict[str, Any] = {
     "split": "oblique",
     "input_noise": 0.3,
@@ -289,23 +285,6 @@ def find_simplest(trials: Sequence[Trial], tolerance: float) -> Trial:
 def find_best(trials: Sequence[Trial]) -> Trial:
     """Return the trial of the highest merit, the first one of equals."""
     return max(trials, key=lambda trial: trial.merit)
-
-
-def prefer_noise(selected: Trial, trials: Sequence[Trial]) -> Trial:
-    """Return the trial of the most input noise among those that differ in nothing else and cannot be told apart.
-
-    Short trials overfit less than the fit, so that they score little noise higher than the fit will.
-    """
-
-    def is_equivalent(trial: Trial) -> bool:
-        noise = {"input_noise": trial.values.get("input_noise")}
-        lost = selected.merit - trial.merit
-        return trial.values == {**selected.values, **noise} and lost <= MAX_ERRORS_OF_NOISE * selected.error_against(
-            trial
-        )
-
-    close = [trial for trial in trials if is_equivalent(trial)]
-    return max(close, key=lambda trial: trial.values.get("input_noise", 0.0), default=selected)
 
 
 def select_against(reference: Trial, trials: Sequence[Trial], min_errors: float) -> Trial:
