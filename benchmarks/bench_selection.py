@@ -43,7 +43,6 @@ from crisptree.inference.flat_tree import BRANCH_LINEAR, has_linear_leaves
 from crisptree.pipeline import forests
 from crisptree.selection import candidates, evaluators, search
 from crisptree.selection.candidates import (
-    NOISE_LADDER,
     Candidates,
     Round,
     Trial,
@@ -113,12 +112,6 @@ def try_l2(search: search.CandidateSearch) -> Candidates:
         return
     yield [search.best_of(is_oblique).values | {"l2": l2} for l2 in START_L2]
     yield from climb(search, "l2", L2_LADDER)
-
-
-def try_noise_again(search: search.CandidateSearch) -> Candidates:
-    """Walk along noise levels where another scale is the best one."""
-    if search.is_free("input_noise") and search.best_of(is_oblique).values.get("scale"):
-        yield from climb(search, "input_noise", NOISE_LADDER)
 
 
 def find_close(trials: Sequence[Trial], max_errors: float) -> list[Trial]:
@@ -199,11 +192,9 @@ OF_TREES = {
     **{f"simplest: {k} errors": Rule(selects=partial(select_simplest, max_errors=k)) for k in (0.25, 0.5, 1)},
     **{f"family mean: {weight}": Rule(selects=partial(select_by_family, weight=weight)) for weight in (0.25, 0.5)},
 }
-FIRST_ROUNDS = (candidates.try_noise_levels, candidates.try_scales)
-WITH_NOISE_AGAIN = change(
-    search, "LARGE_TREE_ROUNDS", (*FIRST_ROUNDS, try_noise_again, *candidates.LARGE_TREE_ROUNDS[len(FIRST_ROUNDS) :])
-)
-OF_ADAM = {**WITH_L2, **WITHOUT_L1, **WITHOUT_SCALE, "noise on another scale": WITH_NOISE_AGAIN}
+ROUNDS = tuple(one for one in candidates.LARGE_TREE_ROUNDS if one is not candidates.try_noise_again)
+WITHOUT_NOISE_AGAIN = {"without noise on another scale": change(search, "LARGE_TREE_ROUNDS", ROUNDS)}
+OF_ADAM = {**WITH_L2, **WITHOUT_L1, **WITHOUT_SCALE, **WITHOUT_NOISE_AGAIN}
 RULES: dict[tuple[str, str], dict[str, Rule]] = {
     ("tree", CLASSIFICATION): {**MERITS, **OF_TREES},
     ("tree", REGRESSION): OF_TREES,

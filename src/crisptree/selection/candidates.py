@@ -507,6 +507,12 @@ def try_scales(search: CandidateSearch) -> Candidates:
         yield [search.best_of(is_oblique).values | {"scale": "global"}]
 
 
+def try_noise_again(search: CandidateSearch) -> Candidates:
+    """Walk along noise levels where another scale is the best one: a scale has a best noise of its own."""
+    if search.is_free("input_noise") and search.best_of(is_oblique).values.get("scale"):
+        yield from climb(search, "input_noise", NOISE_LADDER)
+
+
 def try_depths(search: CandidateSearch) -> Candidates:
     """Shallower trees with the best noise, down to a linear model of one split, and the full depth."""
     lowest = max(1, math.ceil(math.log2(search.target.min_leaves)))
@@ -595,6 +601,7 @@ TREE_ROUNDS: tuple[Round, ...] = (begin_together(try_cart, try_linear_leaves, tr
 LARGE_TREE_ROUNDS: tuple[Round, ...] = (
     try_noise_levels,
     try_scales,
+    try_noise_again,
     try_depths,
     try_sparse_weights,
     try_thresholds,
