@@ -2,6 +2,7 @@
 
     python -m benchmarks.bench_selection fit --seeds 30,31 --jobs 8                # default trees
     python -m benchmarks.bench_selection fit --models forest,adam --seeds 30       # forests; trees that Adam trains
+    python -m benchmarks.bench_selection fit --rules l2 --max-rows 1100            # some of the rules and tables
     python -m benchmarks.bench_selection compare                                   # differences, leave-one-table-out
 
 ``fit`` runs the search of a default fit once for every rule, on the same folds: candidates that several rules train are
@@ -41,7 +42,16 @@ from crisptree import TrainingOptions
 from crisptree.inference.flat_tree import BRANCH_LINEAR, has_linear_leaves
 from crisptree.pipeline import forests
 from crisptree.selection import candidates, evaluators, search
-from crisptree.selection.candidates import Trial, find_best, is_oblique, list_changes
+from crisptree.selection.candidates import (
+    Candidates,
+    Round,
+    Trial,
+    climb,
+    find_best,
+    is_hopeless,
+    is_oblique,
+    list_changes,
+)
 
 ROOT = Path(__file__).parent.parent
 RECORDS = ROOT / "build" / "selection.jsonl"
@@ -53,11 +63,19 @@ Values = dict[str, Any]
 
 
 class Rule(NamedTuple):
-    """A departure from the default: constants with another value, candidates that are left out, or other folds."""
+    """A departure from the default.
+
+    ``changes`` are constants with another value, ``rounds`` further candidates at the end. Candidates that ``omits``
+    names are left out. With ``has_own_folds`` the folds may differ. ``selects`` picks one of all trials in the end, and
+    ``parameters`` are those of the final fit.
+    """
 
     changes: tuple[tuple[Any, str, Any], ...] = ()
     omits: Callable[[Values], bool] = lambda values: False
     has_own_folds: bool = False
+    rounds: tuple[Round, ...] = ()
+    selects: Callable[[Sequence[Trial]], Trial] = find_best
+    parameters: tuple[tuple[str, Any], ...] = ()
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -88,6 +106,47 @@ def equal_weights(part: Any, own: Any, trained: Any, scored: Sequence[Any]) -> l
     return [np.ones(len(rows)) for rows in scored]
 
 
+def try_l2(search: search.CandidateSearch) -> Candidates:
+    """Penalise squared weights of the best hyperplanes."""
+    if search.has_linear_leaves or is_hopeless(search):
+        return
+    yield [search.best_of(is_oblique).values | {"l2": l2} for l2 in START_L2]
+    yield from climb(search, "l2", L2_LADDER)
+
+
+def find_close(trials: Sequence[Trial], max_errors: float) -> list[Trial]:
+    """List the trials within some standard errors of the highest merit."""
+    best = find_best(trials)
+    return [trial for trial in trials if best.merit - trial.merit <= max_errors * best.error_against(trial)]
+
+
+def select_linear_model(trials: Sequence[Trial], max_errors: float) -> Trial:
+    """Return the linear model if it is close to the highest merit, else the trial of that merit."""
+    close = find_close(trials, max_errors)
+    return next((one for one in close if find_family(one.values) == "linear model"), find_best(trials))
+
+
+def select_simplest(trials: Sequence[Trial], max_errors: float) -> Trial:
+    """Return the smallest trial that is close to the highest merit."""
+    return min(find_close(trials, max_errors), key=lambda trial: (trial.size, -trial.merit))
+
+
+def select_by_family(trials: Sequence[Trial], weight: float) -> Trial:
+    """Return the highest merit after shrinking every merit towards the mean of its family's upper half."""
+    merits = defaultdict[str, list[float]](list)
+    for trial in trials:
+        merits[find_family(trial.values)].append(trial.merit)
+    means = {family: np.mean(sorted(own)[len(own) // 2 :]) for family, own in merits.items()}
+    return max(trials, key=lambda trial: (1 - weight) * trial.merit + weight * means[find_family(trial.values)])
+
+
+def find_family(values: Values) -> str:
+    """Name the family of a candidate: its splits and leaves."""
+    if has_linear_leaves(values):
+        return "linear leaves" if values["max_depth"] else "linear model"
+    return "hyperplanes" if is_oblique(values) else "thresholds"
+
+
 def omit(name: str, **wanted: Any) -> dict[str, Rule]:
     """Make the rule without the candidates that have these values; ... is any value but zero."""
 
@@ -102,6 +161,10 @@ def change(owner: Any, name: str, value: Any) -> Rule:
     return Rule(((owner, name, value),))
 
 
+L2_LADDER, START_L2 = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1), (0.01, 0.003)
+"""Penalties of squared weights that the rule ``l2`` compares."""
+
+WITH_L2 = {"l2": Rule(rounds=(try_l2,))}
 WITHOUT_L1, WITHOUT_SCALE = omit("l1", l1=...), omit("another scale", scale=...)
 SHRINKAGES = {
     f"trial shrinkage: {', '.join(map(str, one))}": change(
@@ -123,12 +186,15 @@ OF_TREES = {
     **omit("linear leaves of the path", leaf_model=BRANCH_LINEAR),
     **WITHOUT_L1,
     **WITHOUT_SCALE,
+    **WITH_L2,
+    "folds: 10": Rule(((search, "MAX_FOLDS", 10),), has_own_folds=True),
+    **{f"linear model: {k} errors": Rule(selects=partial(select_linear_model, max_errors=k)) for k in (0.5, 1, 2)},
+    **{f"simplest: {k} errors": Rule(selects=partial(select_simplest, max_errors=k)) for k in (0.25, 0.5, 1)},
+    **{f"family mean: {weight}": Rule(selects=partial(select_by_family, weight=weight)) for weight in (0.25, 0.5)},
 }
-OF_ADAM = {
-    **{f"noise: {value} errors": change(candidates, "MAX_ERRORS_OF_NOISE", value) for value in (0.0, 0.25, 1.0)},
-    **WITHOUT_L1,
-    **WITHOUT_SCALE,
-}
+ROUNDS = tuple(one for one in candidates.LARGE_TREE_ROUNDS if one is not candidates.try_noise_again)
+WITHOUT_NOISE_AGAIN = {"without noise on another scale": change(search, "LARGE_TREE_ROUNDS", ROUNDS)}
+OF_ADAM = {**WITH_L2, **WITHOUT_L1, **WITHOUT_SCALE, **WITHOUT_NOISE_AGAIN}
 RULES: dict[tuple[str, str], dict[str, Rule]] = {
     ("tree", CLASSIFICATION): {**MERITS, **OF_TREES},
     ("tree", REGRESSION): OF_TREES,
@@ -139,8 +205,11 @@ RULES: dict[tuple[str, str], dict[str, Rule]] = {
         **omit("fewer features of hyperplanes", max_features=candidates.FEATURE_FRACTION),
         **WITHOUT_L1,
         **WITHOUT_SCALE,
+        **WITH_L2,
     },
     ("forest", REGRESSION): {
+        "trees: 100": Rule(parameters=(("n_estimators", 100),)),
+        "rows of a tree: 0.8, none twice": Rule(parameters=(("bootstrap", False), ("max_samples", 0.8))),
         "folds: scored": Rule(((search.CandidateSearch, "is_bagged", False),), has_own_folds=True),
         "trees of trials: 10": change(evaluators, "MAX_CART_TRIAL_TREES", 10),
         "without more linear leaves": Rule(omits=has_more_penalties),
@@ -150,6 +219,7 @@ RULES: dict[tuple[str, str], dict[str, Rule]] = {
         **omit("fewer features of hyperplanes", max_features=candidates.FEATURE_FRACTION),
         **WITHOUT_L1,
         **WITHOUT_SCALE,
+        **WITH_L2,
     },
 }
 """Rules by model and task. The values of a constant share the name before the colon."""
@@ -195,15 +265,30 @@ def make_replay(rules: dict[str, Rule], selections: dict[str, Values]) -> type[s
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             self.arguments, self.evaluator = arguments, Remembering(self.evaluator)
+            self.parameters = self.parameters | {"l2": "auto"}
+
+        @property
+        def rounds(self) -> tuple[Round, ...]:
+            return super().rounds + self.rule.rounds
 
         def evaluate(self, batch: list[Values]) -> bool:
+            batch = [{name: value for name, value in one.items() if (name, value) != ("l2", 0.0)} for one in batch]
             return super().evaluate([values for values in batch if not self.rule.omits(values)])
 
         def select_by(self, rule: Rule) -> tuple[Values, list[Trial]]:
             self.rule, self.trials, self.n_candidates = rule, [], 0
-            return super().run()
+            selected, trials = super().run()
+            if trials and rule.selects is not find_best:
+                own = rule.selects(self.trials)
+                with patch.object(self, "best_of", lambda belongs: own):
+                    selected = self.evaluator.select(self)
+            return selected, trials
 
         def run(self) -> tuple[Values, list[Trial]]:
+            with patch.dict(candidates.FALLBACKS, l2=0.0):
+                return self.run_rules()
+
+        def run_rules(self) -> tuple[Values, list[Trial]]:
             results = {}
             for name, rule in rules.items():
                 with rule.applied():
@@ -229,7 +314,8 @@ def has_equal_folds(own: Sequence[search.Fold], others: Sequence[search.Fold]) -
 def make_refit(model: Any, values: Values) -> Any:
     """Make the estimator whose fit selects nothing and trains a candidate of a fitted model."""
     target = next(iter(model._named_trees().values())).target.name
-    changes = list_changes(model.training_parameters(), values, target, None)
+    changes = list_changes(model.training_parameters(), values, target, model.image_shape_)
+    changes |= {name: values[name] for name in ("l2",) if name in values}
     options = {name: f"training__{name}" for name in TrainingOptions.PARAMETERS}
     return clone(model).set_params(**{options.get(name, name): value for name, value in changes.items()})
 
@@ -243,17 +329,20 @@ def evaluate(model: Any, task: str, split: Any) -> tuple[float, float]:
     return accuracy_score(split.y_test, predicted), loss
 
 
+def is_wanted(rule: str, names: Sequence[str]) -> bool:
+    """Return True for a rule whose name, or the part of it before the colon, is listed, or if none is."""
+    return not names or rule in names or rule.split(":")[0] in names
+
+
 def fit_rules(options: argparse.Namespace, model_name: str, name: str, seed: int) -> None:
     """Record what all rules select on a table, and its scores on test rows."""
     (table,) = read_tables(options.data, [name])
     store, key = Store(options.records, KEYS), {"model": model_name, "task": table.task, "table": name, "seed": seed}
     if store.get(*key.values(), DEFAULT) is not None:
         return
-    start, split, rules = (
-        time.process_time(),
-        split_rows(table, seed),
-        {DEFAULT: Rule(), **RULES[model_name, table.task]},
-    )
+    start, split = time.process_time(), split_rows(table, seed)
+    wanted = {rule: each for rule, each in RULES[model_name, table.task].items() if is_wanted(rule, options.rules)}
+    rules = {DEFAULT: Rule(), **wanted}
     selections = dict[str, Values]()
     with patch.object(search, "CandidateSearch", make_replay(rules, selections)):
         model = MODELS[model_name](table.task, seed, 1).fit(split.X_train, split.y_train)
@@ -261,9 +350,12 @@ def fit_rules(options: argparse.Namespace, model_name: str, name: str, seed: int
     for rule, values in selections.items():
         text = json.dumps(values, sort_keys=True, default=float)
         with rules[rule].applied():
-            known = text + repr(forests.LEAF_SHRINKAGE)
+            known = repr([text, forests.LEAF_SHRINKAGE, rules[rule].parameters])
             if known not in scores:
-                refit = model if rule == DEFAULT else make_refit(model, values).fit(split.X_train, split.y_train)
+                refit = model
+                if rule != DEFAULT:
+                    refit = make_refit(model, values).set_params(**dict(rules[rule].parameters))
+                    refit.fit(split.X_train, split.y_train)
                 scores[known] = evaluate(refit, table.task, split)
         score, loss = scores[known]
         records.append(key | {"rule": rule, "score": score, "log_loss": loss, "selected": values})
@@ -275,6 +367,7 @@ def fit_rules(options: argparse.Namespace, model_name: str, name: str, seed: int
 def run_fits(options: argparse.Namespace) -> None:
     """Fit all models, tables and seeds in several processes; seeds of all tables one after the other."""
     tables = list(read_tables(options.data, list_names(options.data, options.tables)))
+    tables = [table for table in tables if options.max_rows is None or len(table.y) <= options.max_rows]
     tables.sort(key=lambda table: table.X.size, reverse=options.jobs > 1)
     units = [(model, table.name, seed) for model in options.models for seed in options.seeds for table in tables]
     context = multiprocessing.get_context("spawn")
@@ -353,7 +446,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("what", choices=["fit", "compare"])
     parser.add_argument("--data", type=Path, help="zip file or folder of tables; default: $CRISPTREE_DATA/tables.zip")
     parser.add_argument("--tables", type=lambda text: text.split(","), default=[], help="with commas; default: all")
+    parser.add_argument("--max-rows", type=int, help="rows of a table at most")
     parser.add_argument("--models", type=lambda text: text.split(","), default=["tree"], help=", ".join(MODELS))
+    parser.add_argument(
+        "--rules", type=lambda text: text.split(","), default=[], help="names, or parts before the colon"
+    )
     parser.add_argument("--seeds", type=numbers, default=SEEDS)
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--records", type=Path, default=RECORDS)

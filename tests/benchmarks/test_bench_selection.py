@@ -7,15 +7,26 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from benchmarks.bench_selection import DEFAULT, RULES, Rule, make_refit, make_replay
+from benchmarks.bench_selection import (
+    DEFAULT,
+    RULES,
+    Rule,
+    make_refit,
+    make_replay,
+    select_by_family,
+    select_linear_model,
+    select_simplest,
+)
 from benchmarks.real_tables import CLASSIFICATION
 
 from benchmarks import bench_selection
 from crisptree import CrispTreeClassifier
 from crisptree.inference.flat_tree import has_linear_leaves
 from crisptree.selection import search
+from crisptree.selection.candidates import Trial
 
 SHRUNK, LARGER, LEAFLESS = "trial shrinkage: 30.0", "leaf sizes: 1, 5, 20", "without linear leaves"
+SIMPLEST = "simplest: 1 errors"
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +39,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 def test_rules_select_what_default_fits_with_their_constants_select(rows: tuple[np.ndarray, np.ndarray]):
     every = {DEFAULT: Rule(), **RULES["tree", CLASSIFICATION]}
-    rules = {name: every[name] for name in (DEFAULT, SHRUNK, LARGER, LEAFLESS, "log-loss share: 0.0")}
+    rules = {name: every[name] for name in (DEFAULT, SHRUNK, LARGER, LEAFLESS, SIMPLEST, "log-loss share: 0.0")}
     selections = dict[str, dict]()
     with patch.object(search, "CandidateSearch", make_replay(rules, selections)):
         model = CrispTreeClassifier(random_state=0).fit(*rows)
@@ -38,6 +49,7 @@ def test_rules_select_what_default_fits_with_their_constants_select(rows: tuple[
     for name in (SHRUNK, LARGER):
         with rules[name].applied():
             assert CrispTreeClassifier(random_state=0).fit(*rows).best_params_ == selections[name]
+    assert selections[SIMPLEST] != selections[DEFAULT]
     fixed = CrispTreeClassifier(leaf_model="constant", random_state=0).fit(*rows)
     without = make_refit(model, selections[LEAFLESS]).fit(*rows)
     assert np.array_equal(fixed.predict_proba(rows[0]), without.predict_proba(rows[0]))
@@ -69,3 +81,26 @@ def test_a_constant_is_selected_on_the_other_tables():
     left_out, selected = bench_selection.select_left_out(scores, [DEFAULT, "constant: 1"])
     assert selected == [DEFAULT, "constant: 1", "constant: 1"]
     assert left_out[:, 0].tolist() == [0.5, 0.45, 0.45]
+
+
+def make_trial(n_right: int, size: float, **values: object) -> Trial:
+    """A trial that is right on the first of 100 rows."""
+    scores = (np.arange(100) < n_right).astype(float)
+    return Trial(values, scores, np.ones(100), size, 1.0, np.zeros(100))
+
+
+def test_trials_within_some_errors_are_equivalent():
+    best, wide = make_trial(82, 9.0, split="axis"), make_trial(81, 30.0, split="oblique")
+    linear = make_trial(80, 4.0, split="oblique", leaf_model="linear", max_depth=0)
+    trials = [best, wide, linear]  # two rows of 100 are 1.4 standard errors
+    assert select_linear_model(trials, 1.0) is best
+    assert select_linear_model(trials, 2.0) is linear
+    assert select_simplest(trials, 0.5) is best
+    assert select_simplest(trials, 2.0) is linear
+
+
+def test_a_single_high_merit_is_shrunk_towards_its_family():
+    lucky = [make_trial(n, 1.0, split="axis") for n in (85, 70, 70, 70)]
+    steady = [make_trial(n, 1.0, split="oblique") for n in (84, 84, 83, 83)]
+    assert select_by_family(lucky + steady, 0.0) is lucky[0]
+    assert select_by_family(lucky + steady, 0.5) is steady[0]

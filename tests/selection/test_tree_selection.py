@@ -14,7 +14,6 @@ from crisptree.selection.candidates import (
     find_best,
     is_unresolved,
     list_changes,
-    prefer_noise,
     try_noise_levels,
 )
 from crisptree.selection.search import shorten_phase
@@ -175,19 +174,6 @@ def test_thresholds_are_scored_with_the_better_of_two_strengths_of_shrinkage(mon
     gains = np.array([one.merit - other.merit for one, other in zip(both, weak, strict=True)])
     assert gains.min() >= 0
     assert gains[-1] > 0  # of the deepest tree
-
-
-def make_noise_trial(n_right: int, noise: float, depth: int = 8) -> Trial:
-    scores = (np.arange(1000) < n_right).astype(float)
-    return Trial({"max_depth": depth, "input_noise": noise}, scores, np.ones(1000), 1.0, 1.0, np.full(1000, 0.5))
-
-
-def test_of_short_trials_that_cannot_be_distinguished_the_one_with_the_most_noise_is_preferred():
-    best, close, far = make_noise_trial(802, 0.3), make_noise_trial(802, 0.7), make_noise_trial(700, 1.4)
-    shallow = make_noise_trial(802, 1.4, depth=4)
-    assert prefer_noise(best, [best, close, far, shallow]) is close
-    assert prefer_noise(close, [best, close, far, shallow]) is close
-    assert prefer_noise(best, [best, far, shallow]) is best
 
 
 def two_lines(n=300, seed=0):

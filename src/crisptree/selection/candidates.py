@@ -39,10 +39,6 @@ Doubles = npt.NDArray[np.float64]
 LOSS_SHARE = 0.2
 """Weight of a nat of log loss relative to accuracy in the comparison of classification trials."""
 
-MAX_ERRORS_OF_NOISE = 0.5
-"""Noise levels within so many standard errors of the best one cannot be told from it."""
-
-
 FALLBACKS: dict[str, Any] = {
     "split": "oblique",
     "input_noise": 0.3,
@@ -288,23 +284,6 @@ def find_best(trials: Sequence[Trial]) -> Trial:
     return max(trials, key=lambda trial: trial.merit)
 
 
-def prefer_noise(selected: Trial, trials: Sequence[Trial]) -> Trial:
-    """Return the trial of the most input noise among those that differ in nothing else and cannot be told apart.
-
-    Short trials overfit less than the fit, so that they score little noise higher than the fit will.
-    """
-
-    def is_equivalent(trial: Trial) -> bool:
-        noise = {"input_noise": trial.values.get("input_noise")}
-        lost = selected.merit - trial.merit
-        return trial.values == {**selected.values, **noise} and lost <= MAX_ERRORS_OF_NOISE * selected.error_against(
-            trial
-        )
-
-    close = [trial for trial in trials if is_equivalent(trial)]
-    return max(close, key=lambda trial: trial.values.get("input_noise", 0.0), default=selected)
-
-
 def select_against(reference: Trial, trials: Sequence[Trial], min_errors: float) -> Trial:
     """Return the best trial if it exceeds a reference by more than so many standard errors, else the reference."""
     best = find_best(trials)
@@ -525,6 +504,12 @@ def try_scales(search: CandidateSearch) -> Candidates:
         yield [search.best_of(is_oblique).values | {"scale": "global"}]
 
 
+def try_noise_again(search: CandidateSearch) -> Candidates:
+    """Walk along noise levels where another scale is the best one: a scale has a best noise of its own."""
+    if search.is_free("input_noise") and search.best_of(is_oblique).values.get("scale"):
+        yield from climb(search, "input_noise", NOISE_LADDER)
+
+
 def try_depths(search: CandidateSearch) -> Candidates:
     """Shallower trees with the best noise, down to a linear model of one split, and the full depth."""
     lowest = max(1, math.ceil(math.log2(search.target.min_leaves)))
@@ -613,6 +598,7 @@ TREE_ROUNDS: tuple[Round, ...] = (begin_together(try_cart, try_linear_leaves, tr
 LARGE_TREE_ROUNDS: tuple[Round, ...] = (
     try_noise_levels,
     try_scales,
+    try_noise_again,
     try_depths,
     try_sparse_weights,
     try_thresholds,

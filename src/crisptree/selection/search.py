@@ -39,7 +39,6 @@ from crisptree.selection.candidates import (
     has_candidates,
     is_auto,
     is_unresolved,
-    prefer_noise,
     resolve_depth,
     resolve_scale,
 )
@@ -264,10 +263,8 @@ class CandidateSearch:
         return find_best(self.trials)
 
     def best_of(self, belongs: Callable[[dict[str, Any]], bool]) -> Trial:
-        """Return the best of some candidates; of short trials of single trees the one with the most noise."""
-        trials = [trial for trial in self.trials if belongs(trial.values)]
-        best = find_best(trials)
-        return prefer_noise(best, trials) if self.is_short and not self.evaluator.is_ensemble else best
+        """Return the trial of the highest merit among some candidates."""
+        return find_best([trial for trial in self.trials if belongs(trial.values)])
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -303,11 +300,6 @@ class CandidateSearch:
         is_regression = self.evaluator.is_ensemble and self.target.is_regression and self.image_shape is None
         is_bootstrap = self.parameters.get("bootstrap") in ("auto", True) and self.parameters.get("max_samples") is None
         return is_regression and is_bootstrap
-
-    @cached_property
-    def is_short(self) -> bool:
-        """True if trials of hyperplanes train for fewer epochs than the fit; L-BFGS trains to the end."""
-        return self.shortens_training(self.folds[0].task) and not self.uses_lbfgs
 
     def shortens_training(self, task: TrainingTask) -> bool:
         """Return True if trials train for a fraction of the epochs."""
