@@ -443,10 +443,29 @@ class EpochResult(NamedTuple):
     finite: bool
 
 
+class PendingEpoch:
+    """The result of an epoch that a device may still compute: reading ``loss`` or ``finite`` waits for it."""
+
+    def __init__(self, counts: Tensor, read: Callable[[], tuple[float, bool]]) -> None:
+        self.counts, self.read = counts, read
+
+    @cached_property
+    def _values(self) -> tuple[float, bool]:
+        return self.read()
+
+    @property
+    def loss(self) -> float:
+        return self._values[0]
+
+    @property
+    def finite(self) -> bool:
+        return self._values[1]
+
+
 class Engine(Protocol):
     """The steps of a training, epoch by epoch."""
 
-    def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult:
+    def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult | PendingEpoch:
         """Take all steps of an epoch, with the rows in this order.
 
         Responsibilities come from the parameters as they are at its start, or from the current ones.

@@ -6,15 +6,9 @@ tree is dense on this device: products of a batch with all splits are quicker th
 
 from __future__ import annotations
 
-import logging
 import math
-import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from functools import cache
-from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,20 +18,27 @@ from torch import Tensor
 from crisptree.data.rows import ArrayRows
 from crisptree.equations.annealing import SLOPE
 from crisptree.equations.leaves import LOG_TWO_PI
-from crisptree.exceptions import CrispTreeWarning
 from crisptree.learning.engines.base import (
-    EpochResult,
     LossWeights,
     PartStep,
+    PendingEpoch,
     TrainState,
     penalty_shares,
+)
+from crisptree.learning.engines.cuda_build import (
+    KernelKey,
+    block_of,
+    build_kernels,
+    kernels,
+    overlap_options,
+    row_block_of,
+    triton_works,
 )
 from crisptree.learning.engines.cuda_graphs import beside, capture_graph, launching, on_device, rejoin
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians, Target
-from crisptree.threads import workers
 
 
 class CudaLeaves(Protocol):
@@ -84,12 +85,6 @@ class CudaGaussians:
 LEAVES: dict[type[Target], type[CudaLeaves]] = {Classes: CudaClasses, Gaussians: CudaGaussians}
 """By the exact class of the target; subclasses may differ."""
 
-
-kernels: Any
-try:
-    kernels = import_module("crisptree.learning.engines.cuda_kernels")
-except ImportError:  # Triton comes with torch on the systems that have CUDA
-    kernels = None
 
 VALUES_AT_ONCE = 2**26
 """A batch goes through a tree in pieces of about this many values."""
@@ -148,7 +143,7 @@ class CudaWorkspace(ABC):
         self.is_spatial = bool(plan.spatial_penalty and plan.image_shape is not None)
         self.penalty_gradient = torch.empty_like(self.weight) if self.is_spatial else self.weight
         self.width = samples.target.n_statistics
-        self.block = 1 << (self.width - 1).bit_length()
+        self.block = block_of(self.width)
         self.counts = state.leaves.new_zeros(len(state.leaves), state.n_stumps * self.width)
         self.found = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.leaf_tables = torch.empty_like(state.leaves)
@@ -159,7 +154,7 @@ class CudaWorkspace(ABC):
         else:
             self.schedule = [step[:3] for step in steps]
         self.zeros = state.zeros
-        self.row_block = min(kernels.FEATURES_OF_ROWS, 1 << max(4, (self.n_features - 1).bit_length()))
+        self.row_block, self.overlap = row_block_of(self.n_features), overlap_options(self.device)
         self.blocks = -(-self.n_features // kernels.FEATURES_AT_ONCE)
 
     @staticmethod
@@ -244,15 +239,11 @@ class CudaWorkspace(ABC):
     def launch(self) -> None:
         """Launch all steps of one epoch, in order."""
 
-    def constants(self) -> dict[str, Any]:
-        """Return what the code of the kernels depends on beside the types of their arguments."""
-        return {
-            "FRESH": self.fresh,
-            "OUTPUTS": self.leaves.n_outputs,
-            "SPATIAL": self.is_spatial,
-            "WIDTH": self.block,
-            "ROW_BLOCK": self.row_block,
-        }
+    @property
+    def kernel_key(self) -> KernelKey:
+        """Return what the code of the kernels depends on."""
+        key = KernelKey.of(self.device, self.samples.target, self.n_features, self.plan, self.dtype, fresh=self.fresh)
+        return key._replace(y=self.y.dtype)
 
     def empty(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         return torch.empty(shape, dtype=dtype or self.dtype, device=self.device)
@@ -343,9 +334,9 @@ class StumpWorkspace(CudaWorkspace):
             FRESH=self.fresh,
             OUTPUTS=self.leaves.n_outputs,
             WIDTH=self.block,
-            ROWS=kernels.ROWS_PER_TASK,
             FEATURES=self.row_block,
-            num_warps=kernels.WARPS_OF_TASKS,
+            **self.overlap,
+            **kernels.CONSTANTS["stump_tasks"],
         )
 
     def move_active(self, n_active: int, first_active: int, first_slot: int) -> None:
@@ -367,8 +358,8 @@ class StumpWorkspace(CudaWorkspace):
             first_slot,
             self.n_features,
             SPATIAL=self.is_spatial,
-            FEATURES=kernels.FEATURES_AT_ONCE,
-            TASKS=kernels.TASKS_AT_ONCE,
+            **self.overlap,
+            **kernels.CONSTANTS["move_stumps"],
         )
 
     def launch_counts(self, counts: Tensor) -> None:
@@ -382,7 +373,7 @@ class StumpWorkspace(CudaWorkspace):
             self.width,
             n_cells * self.width,
             WIDTH=self.block,
-            TASKS=kernels.TASKS_AT_ONCE,
+            **kernels.CONSTANTS["stump_counts"],
         )
 
 
@@ -396,11 +387,12 @@ class TreeWorkspace(CudaWorkspace):
         structure = state.structure
         self.n_leaves = structure.n_leaves
         self.level_start = self.numbers(np.cumsum([0, *(len(level) for level in structure.levels)]), torch.int32)
-        self.level_splits = self.numbers(np.concatenate(structure.levels), torch.int64)
-        self.n_levels = len(structure.levels)
-        self.left, self.right = (
-            self.numbers(nodes, torch.int64) for nodes in (structure.left_nodes, structure.right_nodes)
+        by_level = np.concatenate(structure.levels)
+        self.level_splits, self.left, self.right = (
+            self.numbers(nodes, torch.int64)
+            for nodes in (by_level, structure.left_nodes[by_level], structure.right_nodes[by_level])
         )
+        self.n_levels = len(structure.levels)
         self.in_loss, self.in_counts = (
             self.numbers([line[0] if len(line) else 0.0 for line in lines], self.dtype)
             for lines in ([step[1] for step in self.schedule], [step[2] for step in self.schedule])
@@ -495,11 +487,9 @@ class TreeWorkspace(CudaWorkspace):
             self.width,
             OUTPUTS=self.leaves.n_outputs,
             WIDTH=self.block,
-            NODES=kernels.NODES_AT_ONCE,
+            **kernels.CONSTANTS["route"],
         )
 
-
-logger = logging.getLogger("crisptree")
 
 MAX_VALUES_OF_COPY = 2**28
 """The rows of an epoch of finetuning are copied in its order if they have so many values at most: the steps of an epoch
@@ -510,9 +500,6 @@ MAX_LAUNCHES = 50_000
 
 MAX_COPY_SHARE = 0.5
 """Windows of an epoch may take so much of the device's free memory; more of them train with torch's steps."""
-
-MIN_BUILD_SECONDS = 0.1
-"""Seconds of the smallest kernel above which Triton's cache is taken to be empty."""
 
 MAX_STATISTICS = 4096
 """A kernel holds the counts of several tasks at once: as many as there are classes, or two for every output."""
@@ -527,48 +514,8 @@ def _copies_fit(state: TrainState, samples: Samples, plan: Plan) -> bool:
     return values * samples.rows.dtype.itemsize < MAX_COPY_SHARE * free
 
 
-@cache
-def _triton_works(device: torch.device) -> bool:
-    """Return True if Triton can build a kernel, for which it needs a C compiler and a recent device."""
-    if kernels is None:
-        return False
-    memory, started = torch.zeros(1, device=device), time.perf_counter()
-    try:
-        with torch.cuda.device(device):
-            kernels.do_nothing[(1,)](memory)
-    except Exception as error:
-        warnings.warn(
-            f"Triton must be able to build kernels for quick training on CUDA, and cannot here ({error}). The slower "
-            "steps of torch do the same; a C compiler and Python's headers are what is missing most often.",
-            CrispTreeWarning,
-            stacklevel=2,
-        )
-        return False
-    if time.perf_counter() - started > MIN_BUILD_SECONDS:
-        logger.warning(
-            "Kernels are built for this device, so the first fit takes some seconds more. Triton keeps them "
-            "(in ~/.triton/cache, or where TRITON_CACHE_DIR says): later fits and processes find them there."
-        )
-    return True
-
-
-def build_kernels(workspace: CudaWorkspace) -> None:
-    """Build the kernels of both phases side by side, the first time that rows of this kind train."""
-    device, y, constants = workspace.device, workspace.y.dtype, workspace.constants()
-    if device.type == "cuda":
-        _build_all(device, workspace.dtype, y, workspace.n_features, tuple(sorted(constants.items())))
-
-
-@cache
-def _build_all(
-    device: torch.device, dtype: torch.dtype, y: torch.dtype, n_features: int, constants: tuple[tuple[str, Any], ...]
-) -> None:
-    def build(name: str) -> None:
-        with torch.cuda.device(device), suppress(Exception):  # the launch will say what is wrong
-            kernels.build(name, dtype, y, n_features, dict(constants))
-
-    with launching, workers(len(kernels.BUILT_AHEAD) if kernels.CAN_BUILD_IN_THREADS else 1) as each_of:
-        list(each_of(build, kernels.BUILT_AHEAD))
+_launched: set[Any] = set()
+"""Kinds of epochs that this process has launched: the next ones of a kind can be captured at once."""
 
 
 class CudaEngine:
@@ -591,31 +538,35 @@ class CudaEngine:
             and rows.arrays[0].is_contiguous()
             and samples.target.n_statistics <= MAX_STATISTICS
             and (isinstance(rows, ArrayRows) or _copies_fit(state, samples, plan))
-            and _triton_works(samples.device)
+            and triton_works(samples.device)
         )
 
     def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         self.state, self.samples, self.plan = state, samples, plan
         workspace = TreeWorkspace if state.is_whole_tree else StumpWorkspace
         self.workspace: CudaWorkspace = workspace(state, samples, plan, fresh)
-        build_kernels(self.workspace)
+        build_kernels(self.workspace.kernel_key)
         self.total_weight = float(samples.weight[state.groups.rows].double().sum())
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.n_epochs = 0
+        own = self.workspace
+        self.kind = type(own), own.kernel_key, own.reads_in_place, own.zeros is None
 
-    def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult:
+    def epoch(self, settings: EpochSettings, order: Tensor) -> PendingEpoch:
         with torch.no_grad(), on_device(self.samples.device):
             self.workspace.begin(settings, order, self.state.leaves)
+            if self.graph is None and self.plan.epochs > 1 and self.kind in _launched:
+                self._record()
             if self.graph is not None:
                 self.graph.replay()
             else:
                 with launching:
                     self._launch()
-            self.n_epochs += 1
-            log_likelihood, checksum = self.workspace.found.tolist()
-            if self.n_epochs == 1 and self.plan.epochs > 1:
-                self._record()  # the first epoch has compiled what it needed
-            return EpochResult(self.workspace.counts, -log_likelihood / self.total_weight, math.isfinite(checksum))
+                _launched.add(self.kind)
+        return PendingEpoch(self.workspace.counts, self._read)
+
+    def _read(self) -> tuple[float, bool]:
+        log_likelihood, checksum = self.workspace.found.tolist()
+        return -log_likelihood / self.total_weight, math.isfinite(checksum)
 
     def optimizer_state(self) -> dict[str, Tensor]:
         workspace = self.workspace

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-import torch
 import triton
 import triton.language as tl
 
@@ -17,11 +16,22 @@ from crisptree.equations.leaves import DEEPEST_DOUBT
 
 ROWS_PER_TASK = 8
 FEATURES_AT_ONCE = 128
-FEATURES_OF_ROWS = 512
+FEATURES_OF_ROWS = 1024
 WARPS_OF_TASKS = 8
 TASKS_AT_ONCE = 64
 NODES_AT_ONCE = 256
 PARTS_AT_ONCE = 16
+
+CONSTANTS: dict[str, dict[str, int]] = {
+    "stump_tasks": {"ROWS": ROWS_PER_TASK, "num_warps": WARPS_OF_TASKS},
+    "move_stumps": {"FEATURES": FEATURES_AT_ONCE, "TASKS": TASKS_AT_ONCE},
+    "stump_counts": {"TASKS": TASKS_AT_ONCE},
+    "route": {"NODES": NODES_AT_ONCE},
+}
+"""Constants of kernels that do not depend on the training."""
+
+IS_RECENT = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 5)
+"""Later versions of Triton are meant to build kernels in several threads, and let a kernel begin beside the last."""
 
 GAMMA, LEARNING_RATE, L1, L2, SPATIAL_PENALTY, MASS_THRESHOLD, NOISE = (tl.constexpr(place) for place in range(7))
 """Index of each value in ``settings``. They travel as a tensor: a kernel would take a plain number as float32."""
@@ -82,17 +92,44 @@ def _moments(y, column, mask, OUTPUTS: tl.constexpr):
 
 
 @triton.jit
-def _scores(base, here, weight, bias, settings, n_features, ROWS: tl.constexpr, FEATURES: tl.constexpr):
-    """f(x) of some rows at one split, and its steepness under noise on the inputs."""
-    sums = tl.zeros([ROWS], dtype=weight.dtype.element_ty)
-    squares = tl.zeros([FEATURES], dtype=weight.dtype.element_ty)
-    for start in range(0, n_features, FEATURES):
-        feature = start + tl.arange(0, FEATURES)
-        inside = feature < n_features
-        x = tl.load(base[:, None] + feature[None, :], mask=here[:, None] & inside[None, :], other=0.0)
-        beta = tl.load(weight + feature, mask=inside, other=0.0)
-        sums += tl.sum(x * beta[None, :], axis=1)
-        squares += beta * beta
+def _await_previous(OVERLAPS: tl.constexpr):
+    """Wait until the kernel before has ended, beside which this one has begun; let the next one begin."""
+    if OVERLAPS:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
+
+
+@triton.jit
+def _load_rows(base, here, start, n_features, FEATURES: tl.constexpr):
+    """Read some features of some rows."""
+    feature = start + tl.arange(0, FEATURES)
+    return tl.load(base[:, None] + feature[None, :], mask=here[:, None] & (feature < n_features)[None, :], other=0.0)
+
+
+@triton.jit
+def _scores_of(x, weight, start, n_features, FEATURES: tl.constexpr):
+    """Products of some features of rows with their weights, and the squares of these."""
+    feature = start + tl.arange(0, FEATURES)
+    beta = tl.load(weight + feature, mask=feature < n_features, other=0.0)
+    return tl.sum(x * beta[None, :], axis=1), beta * beta
+
+
+@triton.jit
+def _store_gradient(x, residual, line, start, n_features, FEATURES: tl.constexpr):
+    """Store the gradient of some weights."""
+    feature = start + tl.arange(0, FEATURES)
+    tl.store(line + feature, tl.sum(x * residual[:, None], axis=0), mask=feature < n_features)
+
+
+@triton.jit
+def _scores(first, base, here, weight, bias, settings, n_features, FEATURES: tl.constexpr):
+    """f(x) of some rows at one split, and its steepness under noise on the inputs; ``first`` are their features."""
+    sums, squares = _scores_of(first, weight, 0, n_features, FEATURES)
+    for start in range(FEATURES, n_features, FEATURES):
+        x = _load_rows(base, here, start, n_features, FEATURES)
+        more, of_more = _scores_of(x, weight, start, n_features, FEATURES)
+        sums += more
+        squares += of_more
     return sums + tl.load(bias), _damped(settings, tl.sum(squares, axis=0))
 
 
@@ -129,6 +166,7 @@ def stump_tasks(
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
     FEATURES: tl.constexpr,
+    OVERLAPS: tl.constexpr,
 ):
     """Process a few rows of one stump: their part of the gradient, of the leaf counts and of the log-likelihood.
 
@@ -146,15 +184,21 @@ def stump_tasks(
         label = tl.load(y + row, mask=here, other=0)
     else:
         numbers = y + row * OUTPUTS
+    own_weight = tl.load(sample_weight + row, mask=here, other=0.0)
+    once = own_weight * tl.load(task_in_counts + task)
+    in_loss = tl.load(task_in_loss + task)
+    is_first = tl.load(task_is_first + task) != 0
     base = X + row * n_features
     own = group * n_features
     kind = X.dtype.element_ty
-    new_sum, gamma = _scores(base, here, weight + own, bias + group, settings, n_features, ROWS, FEATURES)
+    first = _load_rows(base, here, 0, n_features, FEATURES)
+    _await_previous(OVERLAPS)
+    new_sum, gamma = _scores(first, base, here, weight + own, bias + group, settings, n_features, FEATURES)
     new_score = gamma * new_sum
     old_score = new_score
     if not FRESH:
         old_sum, old_gamma = _scores(
-            base, here, before_weight + own, before_bias + group, settings, n_features, ROWS, FEATURES
+            first, base, here, before_weight + own, before_bias + group, settings, n_features, FEATURES
         )
         old_score = old_gamma * old_sum
     if OUTPUTS == 0:
@@ -169,18 +213,13 @@ def stump_tasks(
         right = _log_sigmoid(old_score) + tl.maximum(right_density, left_density - DOUBT)
     h_left, h_right = _sigmoid(left - right), _sigmoid(right - left)  # 1 − h would lose the smaller one's digits
     likelihood = tl.maximum(left, right) + tl.log(1.0 + tl.exp(-tl.abs(right - left)))
-    own_weight = tl.load(sample_weight + row, mask=here, other=0.0)
-    once = own_weight * tl.load(task_in_counts + task)
-    in_loss = tl.load(task_in_loss + task)
     residual = gamma * own_weight * in_loss * (h_left * _sigmoid(new_score) - h_right * _sigmoid(-new_score))
 
-    for start in range(0, n_features, FEATURES):
-        feature = start + tl.arange(0, FEATURES)
-        inside = feature < n_features
-        x = tl.load(base[:, None] + feature[None, :], mask=here[:, None] & inside[None, :], other=0.0)
-        tl.store(
-            gradient + slot.to(tl.int64) * n_features + feature, tl.sum(x * residual[:, None], axis=0), mask=inside
-        )
+    line = gradient + slot.to(tl.int64) * n_features
+    _store_gradient(first, residual, line, 0, n_features, FEATURES)
+    for start in range(FEATURES, n_features, FEATURES):
+        x = _load_rows(base, here, start, n_features, FEATURES)
+        _store_gradient(x, residual, line, start, n_features, FEATURES)
     tl.store(bias_gradient + slot, tl.sum(residual, axis=0))
     tl.store(pull + slot, -tl.load(settings + NOISE) * gamma * gamma * tl.sum(residual * new_sum, axis=0))
     tl.store(log_likelihood + task, tl.sum(tl.where(here, once * likelihood, 0.0), axis=0))
@@ -192,7 +231,6 @@ def stump_tasks(
     into = counts + task.to(tl.int64) * 2 * width + column
     tl.store(into, tl.sum(adds * (once * h_left)[:, None], axis=0), mask=column < width)
     tl.store(into + width, tl.sum(adds * (once * h_right)[:, None], axis=0), mask=column < width)
-    is_first = tl.load(task_is_first + task) != 0
     tl.store(steps + group, tl.load(steps + group) + 1, mask=is_first)
 
 
@@ -256,6 +294,7 @@ def route(
 ):
     """Route one row through the tree: down to the responsibilities of the leaves, up to the residuals of the splits.
 
+    ``left_node`` and ``right_node`` are in the order of ``level_splits``.
     ``nodes`` is the row's own line of working memory: log μ on the way down, masses on the way up. Into its line of
     ``adds`` goes what it adds to the counts of a leaf that is wholly responsible for it.
     """
@@ -285,8 +324,8 @@ def route(
             softplus = tl.log(1.0 + tl.exp(-tl.abs(z)))
             left = log_reach + tl.minimum(-z, 0.0) - softplus
             right = log_reach + tl.minimum(z, 0.0) - softplus
-            tl.store(line + tl.load(left_node + split, mask=mask, other=0), left, mask=mask)
-            tl.store(line + tl.load(right_node + split, mask=mask, other=0), right, mask=mask)
+            tl.store(line + tl.load(left_node + place, mask=mask, other=0), left, mask=mask)
+            tl.store(line + tl.load(right_node + place, mask=mask, other=0), right, mask=mask)
         tl.debug_barrier()
 
     leaves = line + n_splits
@@ -334,8 +373,8 @@ def route(
             place = first + tl.arange(0, NODES)
             mask = place < end
             split = tl.load(level_splits + place, mask=mask, other=0)
-            left = tl.load(line + tl.load(left_node + split, mask=mask, other=0), mask=mask)
-            right = tl.load(line + tl.load(right_node + split, mask=mask, other=0), mask=mask)
+            left = tl.load(line + tl.load(left_node + place, mask=mask, other=0), mask=mask)
+            right = tl.load(line + tl.load(right_node + place, mask=mask, other=0), mask=mask)
             mass = left + right
             enough = mask & (mass >= mass_threshold)
             gamma = tl.load(steepness + split, mask=mask)
@@ -409,25 +448,32 @@ def _adam_step(value, mean, square, gradient, steps, learning_rate, l1):
 
 
 @triton.jit
+def _load_moments(at, inside, weight, weight_mean, weight_square):
+    """Read some weights and their moments."""
+    value = tl.load(weight + at, mask=inside, other=0.0)
+    mean = tl.load(weight_mean + at, mask=inside, other=0.0)
+    square = tl.load(weight_square + at, mask=inside, other=0.0)
+    return value, mean, square
+
+
+@triton.jit
 def _move_weights(
     at,
     inside,
+    moments,
     total,
     rate,
     shrinkage,
     taken,
-    weight,
-    weight_mean,
-    weight_square,
+    parameters,
     penalty_gradient,
     SPATIAL: tl.constexpr,
 ):
     """Take a step on some weights with their gradient; return the new ones."""
+    weight, weight_mean, weight_square = parameters
     if SPATIAL:
         total += tl.load(penalty_gradient + at, mask=inside, other=0.0)
-    value = tl.load(weight + at, mask=inside, other=0.0)
-    mean = tl.load(weight_mean + at, mask=inside, other=0.0)
-    square = tl.load(weight_square + at, mask=inside, other=0.0)
+    value, mean, square = moments
     l2, l1 = shrinkage
     value, mean, square = _adam_step(value, mean, square, total + l2 * value, taken, rate, l1)
     tl.store(weight + at, value, mask=inside)
@@ -476,6 +522,7 @@ def move_stumps(
     SPATIAL: tl.constexpr,
     FEATURES: tl.constexpr,
     TASKS: tl.constexpr,
+    OVERLAPS: tl.constexpr,
 ):
     """Sum the gradient of one stump over its tasks and take its step, a few features at a time."""
     number = tl.program_id(0)
@@ -485,6 +532,9 @@ def move_stumps(
     kind = weight.dtype.element_ty
     feature = tl.program_id(1) * FEATURES + tl.arange(0, FEATURES)
     inside = feature < n_features
+    at = split * n_features + feature
+    moments = _load_moments(at, inside, weight, weight_mean, weight_square)
+    _await_previous(OVERLAPS)
     total = tl.zeros([FEATURES], dtype=kind)
     bias_total = tl.zeros([TASKS], dtype=kind)
     pull_total = tl.zeros([TASKS], dtype=kind)
@@ -498,10 +548,8 @@ def move_stumps(
     rate = tl.load(settings + LEARNING_RATE)
     share = tl.load(shares + split)
     shrinkage = 2.0 * tl.load(settings + L2) * share + tl.sum(pull_total, axis=0), tl.load(settings + L1) * share
-    at = split * n_features + feature
-    _move_weights(
-        at, inside, total, rate, shrinkage, taken, weight, weight_mean, weight_square, penalty_gradient, SPATIAL
-    )
+    parameters = weight, weight_mean, weight_square
+    _move_weights(at, inside, moments, total, rate, shrinkage, taken, parameters, penalty_gradient, SPATIAL)
     if tl.program_id(1) == 0:
         _move_bias(split, tl.sum(bias_total, axis=0), rate, taken, bias, bias_mean, bias_square)
 
@@ -554,8 +602,10 @@ def move_splits(
             inside = feature < n_features
             at = split * n_features + feature
             total = tl.load(gradient + at, mask=inside, other=0.0)
+            moments = _load_moments(at, inside, weight, weight_mean, weight_square)
+            parameters = weight, weight_mean, weight_square
             value = _move_weights(
-                at, inside, total, rate, shrinkage, taken, weight, weight_mean, weight_square, penalty_gradient, SPATIAL
+                at, inside, moments, total, rate, shrinkage, taken, parameters, penalty_gradient, SPATIAL
             )
             squares += tl.where(inside, value * value, 0.0)
         tl.debug_barrier()
@@ -651,45 +701,3 @@ def take_sums(sums, units, gradient, bias_gradient, moving, largest_number, n_fe
         tl.store(line + feature, tl.zeros([FEATURES], dtype=tl.int64), mask=feature < n_features + 2)
     tl.store(moving + split, (number > 0).to(tl.int32))
     tl.atomic_max(largest_number, number)
-
-
-TYPES: dict[str, str] = {
-    **dict.fromkeys(("order", "task_group", "task_begin", "task_rows", "group_tasks", "group_start"), "int64"),
-    **dict.fromkeys(("level_splits", "left_node", "right_node", "splits", "slots", "starts", "ends", "sums"), "int64"),
-    **dict.fromkeys(("task_is_first", "steps", "moving", "reached", "level_start"), "int32"),
-    **dict.fromkeys(("units",), "float64"),
-    "largest_number": "int64",
-}
-"""Types of the tensors of all kernels; others have the type of the rows."""
-
-NUMBERS = {"first_task", "width", "n_cells", "begin", "step", "before_at", "score_width", "n_splits", "n_leaves"}
-NUMBERS |= {"n_levels", "first_split", "first_slot", "height", "line", "channels", "n_parts"}
-"""Arguments that are numbers."""
-
-
-CAN_BUILD_IN_THREADS = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 5)
-"""Later versions of Triton are meant to build kernels in several threads."""
-
-BUILT_AHEAD: dict[str, dict[str, Any]] = {
-    "stump_tasks": {"ROWS": ROWS_PER_TASK, "num_warps": WARPS_OF_TASKS},
-    "move_stumps": {"FEATURES": FEATURES_AT_ONCE, "TASKS": TASKS_AT_ONCE},
-    "stump_counts": {"TASKS": TASKS_AT_ONCE},
-    "damp": {},
-    "route": {"NODES": NODES_AT_ONCE},
-    "move_splits": {},
-}
-"""Kernels of every training, and the constants of each that do not depend on it."""
-
-
-def build(name: str, dtype: torch.dtype, y: torch.dtype, n_features: int, constants: dict[str, Any]) -> None:
-    """Build a kernel and its launcher without running it; those that are there already are taken as they are."""
-    kernel = globals()[name]
-    known = {"y": y, "n_features": n_features, "FEATURES": constants["ROW_BLOCK"], **constants, **BUILT_AHEAD[name]}
-    arguments = []
-    for argument in kernel.arg_names:
-        number, tensor = (2 if argument in NUMBERS else None), TYPES.get(argument)
-        default = number or (getattr(torch, tensor) if tensor else dtype)
-        arguments.append(known.get(argument, default))
-    options = {option: known[option] for option in ("num_warps",) if option in known}
-    built = kernel.warmup(*arguments, grid=(1,), **options)
-    getattr(built, "run", None)  # which compiles the launcher

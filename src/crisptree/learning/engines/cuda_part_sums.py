@@ -12,14 +12,13 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.engines.base import Parts, PartStep
+from crisptree.learning.engines.cuda_build import build_kernels, kernels
 from crisptree.learning.engines.cuda_engine import (
     MAX_LAUNCHES,
     CudaEngine,
     CudaWorkspace,
     StumpWorkspace,
     TreeWorkspace,
-    build_kernels,
-    kernels,
 )
 from crisptree.learning.engines.cuda_graphs import capture_graph, launching, on_device
 from crisptree.learning.engines.torch_engine import OUT_OF_BOUNDS, scaled_units
@@ -209,7 +208,7 @@ class CudaPartSums(CudaEngine):
         self.state, self.samples, self.plan, self.parts, self.part_steps = state, samples, plan, parts, steps
         kind = PartTreeWorkspace if state.is_whole_tree else PartStumpWorkspace
         self.workspace = kind(state, samples, plan, fresh, parts, steps)
-        build_kernels(self.workspace)
+        build_kernels(self.workspace.kernel_key)
         self.sums, self.n_epochs, self.graph = self.workspace.sums, 0, None
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.weights: Any = None
