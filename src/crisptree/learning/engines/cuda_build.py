@@ -39,7 +39,7 @@ TYPES: dict[str, str] = {
 }
 """Types of the tensors of all kernels; others have the type of the rows."""
 
-NUMBERS = {"first_task", "width", "n_cells", "begin", "step", "before_at", "score_width", "n_splits", "n_leaves"}
+NUMBERS = {"first_task", "width", "n_cells", "begin", "step", "before_at", "score_width", "n_slots", "n_leaves"}
 NUMBERS |= {"n_levels", "first_split", "first_slot", "height", "line", "channels", "n_parts"}
 """Arguments that are numbers."""
 
@@ -56,6 +56,11 @@ def block_of(width: int) -> int:
 def row_block_of(n_features: int) -> int:
     """Return how many features of a row the kernels read at once."""
     return min(kernels.FEATURES_OF_ROWS, max(16, block_of(n_features)))
+
+
+def tasks_per_count(block: int) -> int:
+    """Return how many tasks' counts of such a length the kernels add up at once."""
+    return max(16, kernels.VALUES_OF_COUNTS // block)
 
 
 class KernelKey(NamedTuple):
@@ -77,6 +82,7 @@ class KernelKey(NamedTuple):
             "OUTPUTS": n_outputs,
             "SPATIAL": bool(plan.spatial_penalty and plan.image_shape is not None),
             "WIDTH": block_of(target.n_statistics),
+            "TASKS": tasks_per_count(block_of(target.n_statistics)),
             "ROW_BLOCK": row_block_of(n_features),
         }
         return cls(device, dtype, dtype if n_outputs else torch.int64, n_features, tuple(constants.items()))
@@ -93,7 +99,7 @@ def _build(name: str, key: KernelKey) -> None:
     """Build a kernel and its launcher without running it; those that are there already are taken as they are."""
     kernel, constants = getattr(kernels, name), dict(key.constants)
     known = {"y": key.y, "n_features": key.n_features, "FEATURES": constants["ROW_BLOCK"]}
-    known |= constants | overlap_options(key.device) | kernels.CONSTANTS.get(name, {})
+    known |= {"IN_UNITS": False} | constants | overlap_options(key.device) | kernels.CONSTANTS.get(name, {})
     arguments = []
     for argument in kernel.arg_names:
         number, tensor = (2 if argument in NUMBERS else None), TYPES.get(argument)

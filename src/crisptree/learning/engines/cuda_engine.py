@@ -32,6 +32,7 @@ from crisptree.learning.engines.cuda_build import (
     kernels,
     overlap_options,
     row_block_of,
+    tasks_per_count,
     triton_works,
 )
 from crisptree.learning.engines.cuda_graphs import beside, capture_graph, launching, on_device, rejoin
@@ -86,6 +87,9 @@ LEAVES: dict[type[Target], type[CudaLeaves]] = {Classes: CudaClasses, Gaussians:
 """By the exact class of the target; subclasses may differ."""
 
 
+PIECES_PER_COUNT = 16
+"""Pieces of an epoch whose leaf counts are summed by one product: those of a single one take as long as a step."""
+
 VALUES_AT_ONCE = 2**26
 """A batch goes through a tree in pieces of about this many values."""
 
@@ -99,6 +103,9 @@ class CudaWorkspace(ABC):
     log_likelihood: Tensor
 
     n_parts = 1
+    sums_in_units = False
+    multiple = 1
+    """Of how many splits products are taken: a multiple of this number, of which the last ones may be zero."""
 
     def __init__(
         self, state: TrainState, samples: Samples, plan: Plan, fresh: bool, steps: Sequence[PartStep] | None = None
@@ -108,15 +115,19 @@ class CudaWorkspace(ABC):
         weight, bias = (state.splits.parameters[name].detach() for name in ("weight", "bias"))
         self.n_splits, self.n_features = weight.shape
         copies = 1 if fresh else 2
-        self.both_weights = weight.repeat(copies, 1, 1)  # now, and before the epoch
+        self.n_slots = -(-self.n_splits // self.multiple) * self.multiple
+        self.both_weights = weight.new_zeros(copies, self.n_slots, self.n_features)  # now, and before the epoch
+        self.both_weights[:, : self.n_splits] = weight
         self.both_biases = bias.repeat(copies, 1)
-        self.weight, self.bias = self.both_weights[0], self.both_biases[0]
-        self.before_weight, self.before_bias = self.both_weights[-1], self.both_biases[-1]
+        self.weight, self.bias = self.both_weights[0, : self.n_splits], self.both_biases[0]
+        self.before_weight, self.before_bias = self.both_weights[-1, : self.n_splits], self.both_biases[-1]
         # The state's own parameters are these from now on, so that nothing needs copying after an epoch.
         state.splits.parameters["weight"].data, state.splits.parameters["bias"].data = self.weight, self.bias
         self.adam = [torch.zeros_like(part) for part in (weight, weight, bias, bias)]
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
         self.moving = torch.zeros_like(self.steps)
+        self.sums, self.number = torch.zeros(2, dtype=torch.int64, device=self.device)  # gradients of parts
+        self.scaled_units = torch.zeros((), dtype=torch.float64, device=self.device)
         n_taken = int(state.groups.count_taken(plan).sum()) if steps is None else len(samples)
         self.leaves = LEAVES[type(samples.target)](state, samples)
         y = self.leaves.y
@@ -223,12 +234,16 @@ class CudaWorkspace(ABC):
             self.moving,
             self.gradient,
             self.bias_gradient,
+            self.sums,
+            self.scaled_units,
+            self.number,
             self.penalty_gradient,
             self.steepness,
             self.settings,
             self.shares,
             self.n_features,
             SPATIAL=self.is_spatial,
+            IN_UNITS=self.sums_in_units,
             FEATURES=self.row_block,
         )
         if self.zeros is not None:
@@ -373,12 +388,14 @@ class StumpWorkspace(CudaWorkspace):
             self.width,
             n_cells * self.width,
             WIDTH=self.block,
-            **kernels.CONSTANTS["stump_counts"],
+            TASKS=tasks_per_count(self.block),
         )
 
 
 class TreeWorkspace(CudaWorkspace):
     """Scores of all splits by cuBLAS; one kernel routes the rows through the tree."""
+
+    multiple = 8
 
     def __init__(
         self, state: TrainState, samples: Samples, plan: Plan, fresh: bool, steps: Sequence[PartStep] | None = None
@@ -388,32 +405,33 @@ class TreeWorkspace(CudaWorkspace):
         self.n_leaves = structure.n_leaves
         self.level_start = self.numbers(np.cumsum([0, *(len(level) for level in structure.levels)]), torch.int32)
         by_level = np.concatenate(structure.levels)
-        self.level_splits, self.left, self.right = (
-            self.numbers(nodes, torch.int64)
-            for nodes in (by_level, structure.left_nodes[by_level], structure.right_nodes[by_level])
+        self.level_splits = self.numbers(by_level, torch.int64)
+        self.left, self.right = (
+            self.numbers(nodes + np.where(nodes < self.n_splits, 0, self.n_slots - self.n_splits), torch.int64)
+            for nodes in (structure.left_nodes[by_level], structure.right_nodes[by_level])
         )
         self.n_levels = len(structure.levels)
         self.in_loss, self.in_counts = (
             self.numbers([line[0] if len(line) else 0.0 for line in lines], self.dtype)
             for lines in ([step[1] for step in self.schedule], [step[2] for step in self.schedule])
         )
-        self.gradient, self.bias_gradient = torch.empty_like(self.weight), torch.empty_like(self.bias)
+        self.gradient, self.bias_gradient = self.empty(self.n_slots, self.n_features), self.empty(self.n_slots)
         self.before_steepness = torch.empty_like(self.steepness)
         self.most_rows = max(1, VALUES_AT_ONCE // max(self.n_features, 2 * self.n_splits + 1, self.width))
         if steps is None:
             longest = max(int(update.lengths[0]) for update, *_ in self.schedule)
-            self.allocate(min(longest, self.most_rows), len(self.order))
+            self.allocate(min(longest, self.most_rows), len(self.order), PIECES_PER_COUNT)
             self.n_launches = 8 * len(list(self._pieces()))
 
-    def allocate(self, piece: int, n_positions: int) -> None:
-        """Allocate memory for pieces of so many rows, and for so many positions of an epoch."""
-        self.piece = piece
+    def allocate(self, piece: int, n_positions: int, n_pieces: int = 1) -> None:
+        """Allocate memory for pieces of so many rows, whose leaf counts are summed together, and for an epoch."""
+        self.piece, held = piece, piece * max(1, min(n_pieces, self.most_rows // piece))
         self.x = self.empty(piece if self.reads_in_place else 0, self.n_features)
-        self.scores = self.empty(piece, len(self.both_weights) * self.n_splits)
-        self.nodes = self.empty(piece, self.n_splits + self.n_leaves)
-        self.residual = self.empty(piece, self.n_splits)
-        self.adds = self.empty(piece, self.width)
-        self.ones = torch.ones_like(self.adds[:, 0])
+        self.products = self.both_weights.reshape(-1, self.n_features).T
+        self.scores = self.empty(piece, self.products.shape[1])
+        self.nodes, self.adds = self.empty(held, self.n_slots + self.n_leaves), self.empty(held, self.width)
+        self.residual = self.empty(piece, self.n_slots).zero_()
+        self.ones = torch.ones_like(self.residual[:, 0])
         self.log_likelihood = self.empty(n_positions)
 
     @staticmethod
@@ -428,7 +446,7 @@ class TreeWorkspace(CudaWorkspace):
         self.remember()
         self.counts.zero_()
         self.log_likelihood.zero_()
-        products = self.both_weights.reshape(-1, self.n_features).T
+        held = 0
         for step, begin, end, is_first, is_last in self._pieces():
             rows = end - begin
             scores, residual = self.scores[:rows], self.residual[:rows]
@@ -436,15 +454,23 @@ class TreeWorkspace(CudaWorkspace):
                 x = torch.index_select(self.rows, 0, self.order[begin:end], out=self.x[:rows])
             else:
                 x = self.rows[begin:end]
-            torch.mm(x, products, out=scores)
-            self._route(step, begin, rows)
+            torch.mm(x, self.products, out=scores)
+            if held + rows > len(self.nodes):
+                self._count(held)
+                held = 0
+            self._route(step, begin, rows, held)
+            held += rows
             with beside(self.device):
                 self.bias_gradient.addmv_(residual.T, self.ones[:rows], beta=int(not is_first))
-                self.counts.addmm_(self.nodes[:rows, self.n_splits :].T, self.adds[:rows])
             self.gradient.addmm_(residual.T, x, beta=int(not is_first))
             rejoin(self.device)
             if is_last:
                 self.move_splits()
+        self._count(held)
+
+    def _count(self, rows: int) -> None:
+        """Add the leaf counts of some rows."""
+        self.counts.addmm_(self.nodes[:rows, self.n_slots :].T, self.adds[:rows])
 
     def _pieces(self) -> Iterator[tuple[int, int, int, bool, bool]]:
         """List every piece of a batch: its step, begin and end, whether it is the first and the last of the step."""
@@ -454,7 +480,7 @@ class TreeWorkspace(CudaWorkspace):
                 stop = min(place + self.piece, end)
                 yield step, place, stop, place == begin, stop == end
 
-    def _route(self, step: int, begin: int, rows: int) -> None:
+    def _route(self, step: int, begin: int, rows: int, held: int = 0) -> None:
         kernels.route[(rows,)](
             self.scores,
             self.bias,
@@ -472,16 +498,16 @@ class TreeWorkspace(CudaWorkspace):
             self.level_splits,
             self.left,
             self.right,
-            self.nodes,
+            self.nodes[held:],
             self.residual,
-            self.adds,
+            self.adds[held:],
             self.log_likelihood,
             self.moving,
             begin,
             step,
-            0 if self.fresh else self.n_splits,
+            0 if self.fresh else self.n_slots,
             self.scores.shape[1],
-            self.n_splits,
+            self.n_slots,
             self.n_leaves,
             self.n_levels,
             self.width,

@@ -19,13 +19,13 @@ FEATURES_AT_ONCE = 128
 FEATURES_OF_ROWS = 1024
 WARPS_OF_TASKS = 8
 TASKS_AT_ONCE = 64
+VALUES_OF_COUNTS = 4096
 NODES_AT_ONCE = 256
 PARTS_AT_ONCE = 16
 
 CONSTANTS: dict[str, dict[str, int]] = {
     "stump_tasks": {"ROWS": ROWS_PER_TASK, "num_warps": WARPS_OF_TASKS},
     "move_stumps": {"FEATURES": FEATURES_AT_ONCE, "TASKS": TASKS_AT_ONCE},
-    "stump_counts": {"TASKS": TASKS_AT_ONCE},
     "route": {"NODES": NODES_AT_ONCE},
 }
 """Constants of kernels that do not depend on the training."""
@@ -284,7 +284,7 @@ def route(
     step,
     before_at,
     score_width,
-    n_splits,
+    n_slots,
     n_leaves,
     n_levels,
     width,
@@ -294,7 +294,7 @@ def route(
 ):
     """Route one row through the tree: down to the responsibilities of the leaves, up to the residuals of the splits.
 
-    ``left_node`` and ``right_node`` are in the order of ``level_splits``.
+    ``left_node`` and ``right_node`` are in the order of ``level_splits``; leaves follow ``n_slots`` places of splits.
     ``nodes`` is the row's own line of working memory: log μ on the way down, masses on the way up. Into its line of
     ``adds`` goes what it adds to the counts of a leaf that is wholly responsible for it.
     """
@@ -307,7 +307,7 @@ def route(
         numbers = y + row * OUTPUTS
     weight = tl.load(sample_weight + row)
     mass_threshold = tl.load(settings + MASS_THRESHOLD)
-    line = nodes + here.to(tl.int64) * (n_splits + n_leaves)
+    line = nodes + here.to(tl.int64) * (n_slots + n_leaves)
     score = scores + here.to(tl.int64) * score_width
     one = tl.arange(0, 1)
     tl.store(line + one, tl.zeros([1], dtype=kind))
@@ -328,7 +328,7 @@ def route(
             tl.store(line + tl.load(right_node + place, mask=mask, other=0), right, mask=mask)
         tl.debug_barrier()
 
-    leaves = line + n_splits
+    leaves = line + n_slots
     if OUTPUTS > 0:
         densest = tl.full([NODES], float("-inf"), dtype=kind)
         for start in range(0, n_leaves, NODES):
@@ -380,7 +380,7 @@ def route(
             gamma = tl.load(steepness + split, mask=mask)
             z = gamma * (tl.load(score + split, mask=mask) + tl.load(bias + split, mask=mask))
             wrong = tl.where(enough, gamma * scale * (left * _sigmoid(z) - right * _sigmoid(-z)), 0.0)
-            tl.store(residual + here.to(tl.int64) * n_splits + split, wrong, mask=mask)
+            tl.store(residual + here.to(tl.int64) * n_slots + split, wrong, mask=mask)
             tl.store(line + split, mass, mask=mask)
             tl.store(reached + split, 1, mask=enough)
         tl.debug_barrier()
@@ -554,6 +554,19 @@ def move_stumps(
         _move_bias(split, tl.sum(bias_total, axis=0), rate, taken, bias, bias_mean, bias_square)
 
 
+@triton.jit
+def _gradient_of(split, feature, n_features, gradient, sums, units, IN_UNITS: tl.constexpr):
+    """Read the gradient of some weights of a split, or compute it from sums in integer units."""
+    inside = feature < n_features
+    if IN_UNITS:
+        unit = tl.load(units + feature, mask=inside, other=1.0)
+        whole = tl.load(sums + split.to(tl.int64) * (n_features + 2) + feature, mask=inside, other=0)
+        found = (whole.to(tl.float64) * unit).to(gradient.dtype.element_ty)
+    else:
+        found = tl.load(gradient + split * n_features + feature, mask=inside, other=0.0)
+    return found
+
+
 @specialized("weight", "weight_mean", "weight_square", "gradient", "n_features")
 def move_splits(
     weight,
@@ -566,31 +579,42 @@ def move_splits(
     moving,
     gradient,
     bias_gradient,
+    sums,
+    units,
+    largest_number,
     penalty_gradient,
     steepness,
     settings,
     shares,
     n_features,
     SPATIAL: tl.constexpr,
+    IN_UNITS: tl.constexpr,
     FEATURES: tl.constexpr,
 ):
     """Take the step of one split if a row has reached it, and compute its new steepness.
 
     Under noise the steepness falls with ‖β‖, which adds −(π/8) σ² γ² Σ r f to the gradient per unit of each weight.
-    Σ r f is β times the gradient plus b times the bias's own.
+    Σ r f is β times the gradient plus b times the bias's own. ``IN_UNITS`` gradients are integers in ``sums``, which
+    are set to zero; their last one says how often the split was reached.
     """
     split = tl.program_id(0)
-    if tl.load(moving + split) != 0:
+    line = sums + split.to(tl.int64) * (n_features + 2)
+    kind = weight.dtype.element_ty
+    if IN_UNITS:
+        number = tl.load(line + n_features + 1)
+        tl.atomic_max(largest_number, number)
+        bias_total = (tl.load(line + n_features).to(tl.float64) * tl.load(units + n_features)).to(kind)
+    else:
+        number = tl.load(moving + split)
+        bias_total = tl.load(bias_gradient + split)
+    if number > 0:
         taken = tl.load(steps + split) + 1
-        kind = weight.dtype.element_ty
         products = tl.zeros([FEATURES], dtype=kind)
         for start in range(0, n_features, FEATURES):
             feature = start + tl.arange(0, FEATURES)
-            at = split * n_features + feature
-            value = tl.load(weight + at, mask=feature < n_features, other=0.0)
-            products += value * tl.load(gradient + at, mask=feature < n_features, other=0.0)
+            value = tl.load(weight + split * n_features + feature, mask=feature < n_features, other=0.0)
+            products += value * _gradient_of(split, feature, n_features, gradient, sums, units, IN_UNITS)
         gamma = tl.load(steepness + split)
-        bias_total = tl.load(bias_gradient + split)
         product = tl.sum(products, axis=0) + bias_total * tl.load(bias + split)
         pull = -tl.load(settings + NOISE) * gamma * gamma * product
         rate = tl.load(settings + LEARNING_RATE)
@@ -601,7 +625,7 @@ def move_splits(
             feature = start + tl.arange(0, FEATURES)
             inside = feature < n_features
             at = split * n_features + feature
-            total = tl.load(gradient + at, mask=inside, other=0.0)
+            total = _gradient_of(split, feature, n_features, gradient, sums, units, IN_UNITS)
             moments = _load_moments(at, inside, weight, weight_mean, weight_square)
             parameters = weight, weight_mean, weight_square
             value = _move_weights(
@@ -613,6 +637,11 @@ def move_splits(
         tl.store(steepness + split, _damped(settings, tl.sum(squares, axis=0)))
         tl.store(steps + split, taken)
         tl.store(moving + split, 0)
+    if IN_UNITS:
+        tl.debug_barrier()
+        for start in range(0, n_features + 2, FEATURES):
+            feature = start + tl.arange(0, FEATURES)
+            tl.store(line + feature, tl.zeros([FEATURES], dtype=tl.int64), mask=feature < n_features + 2)
 
 
 MAX_UNITS = tl.constexpr(2.0**50)
@@ -679,25 +708,3 @@ def add_in_units(
     added = tl.sum(tl.where(inside, n_bad, 0), axis=0) * OUT_OF_BOUNDS
     added += tl.where(tl.program_id(1) == 0, n_reached, 0).to(tl.int64)
     tl.atomic_add(line + n_features + 1, added, mask=added != 0)  # whole numbers, whose order does not matter
-
-
-@specialized("gradient", "n_features")
-def take_sums(sums, units, gradient, bias_gradient, moving, largest_number, n_features, FEATURES: tl.constexpr):
-    """Turn the sums of one split into its gradient, set them to zero, and record how often it was reached."""
-    split = tl.program_id(0)
-    line = sums + split.to(tl.int64) * (n_features + 2)
-    number = tl.load(line + n_features + 1)
-    kind = gradient.dtype.element_ty
-    for start in range(0, n_features + 1, FEATURES):
-        feature = start + tl.arange(0, FEATURES)
-        inside = feature <= n_features
-        unit = tl.load(units + feature, mask=inside, other=1.0)
-        value = (tl.load(line + feature, mask=inside, other=0).to(tl.float64) * unit).to(kind)
-        tl.store(gradient + split * n_features + feature, value, mask=feature < n_features)
-        tl.store(bias_gradient + split + feature * 0, value, mask=feature == n_features)
-    tl.debug_barrier()
-    for start in range(0, n_features + 2, FEATURES):
-        feature = start + tl.arange(0, FEATURES)
-        tl.store(line + feature, tl.zeros([FEATURES], dtype=tl.int64), mask=feature < n_features + 2)
-    tl.store(moving + split, (number > 0).to(tl.int32))
-    tl.atomic_max(largest_number, number)
