@@ -181,8 +181,7 @@ def train(
     prior_counts : Tensor, optional
         Leaf statistics of previous rows, which are added to those of every epoch.
     """
-    algorithm = ALGORITHMS[plan.algorithm]
-    fresh, in_memory = algorithm.fresh_responsibilities, isinstance(samples, Samples)
+    fresh, in_memory = ALGORITHMS[plan.algorithm].fresh_responsibilities, isinstance(samples, Samples)
     orders = orders or (Orders(state.groups, plan, generator) if in_memory else RowOrders([generator]))
     history, progress = EpochHistory(), Progress(name, plan.epochs)
     engine: Engine | None = None
@@ -212,15 +211,7 @@ def train(
         is_pending = isinstance(result, PendingEpoch) and state.models is None
         if not is_pending:
             _check(result, name, epoch, settings.steepness)
-        counts = result.counts
-        if state.models is not None:
-            state.leaves = state.models.refit(counts)
-        else:
-            if algorithm.hard_leaves:
-                counts = state.hard_counts(samples)
-            if prior_counts is not None:
-                counts = counts + prior_counts
-            state.leaves = _update_leaves(samples.target, counts, state.leaves, plan.leaf_prior)
+        state.leaves = _make_leaves(state, samples, plan, result.counts, prior_counts)
         if is_pending:
             if draws_ahead and epoch + 1 < plan.epochs:
                 order = orders.next()
@@ -250,6 +241,19 @@ def make_reporter(on_epoch: EpochCallback | None, **phase: Any) -> Callable[[Epo
         on_epoch(EpochRecord(**phase, **numbers, validation_score=end.score))
 
     return report
+
+
+def _make_leaves(
+    state: TrainState, samples: RowSource, plan: Plan, counts: Tensor, prior_counts: Tensor | None
+) -> Tensor:
+    """Return the leaf tables after an epoch with these leaf statistics."""
+    if state.models is not None:
+        return state.models.refit(counts)
+    if ALGORITHMS[plan.algorithm].hard_leaves:
+        counts = state.hard_counts(samples)
+    if prior_counts is not None:
+        counts = counts + prior_counts
+    return _update_leaves(samples.target, counts, state.leaves, plan.leaf_prior)
 
 
 def _update_leaves(target: Target, counts: Tensor, leaves: Tensor, prior: float) -> Tensor:

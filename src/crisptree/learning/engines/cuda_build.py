@@ -25,6 +25,23 @@ try:
 except ImportError:  # Triton comes with torch on the systems that have CUDA
     kernels = None
 
+CONSTANTS: dict[str, dict[str, int]] = (
+    {
+        "stump_tasks": {"ROWS": kernels.ROWS_PER_TASK, "num_warps": kernels.WARPS_OF_TASKS},
+        "move_stumps": {"FEATURES": kernels.FEATURES_AT_ONCE, "TASKS": kernels.TASKS_AT_ONCE},
+        "route": {"NODES": kernels.NODES_AT_ONCE, "num_warps": kernels.WARPS_OF_ROUTE},
+    }
+    if kernels is not None
+    else {}
+)
+"""Constants of kernels that do not depend on the training."""
+
+IS_RECENT = kernels is not None and tuple(map(int, kernels.triton.__version__.split(".")[:2])) >= (3, 5)
+"""Later versions of Triton are meant to build kernels in several threads, and let a kernel begin beside the last."""
+
+VALUES_OF_COUNTS = 4096
+"""Leaf counts that a kernel adds up at once."""
+
 logger = logging.getLogger("crisptree")
 
 MIN_BUILD_SECONDS = 0.1
@@ -60,7 +77,7 @@ def row_block_of(n_features: int) -> int:
 
 def tasks_per_count(block: int) -> int:
     """Return how many tasks' counts of such a length the kernels add up at once."""
-    return max(16, kernels.VALUES_OF_COUNTS // block)
+    return max(16, VALUES_OF_COUNTS // block)
 
 
 class KernelKey(NamedTuple):
@@ -91,7 +108,7 @@ class KernelKey(NamedTuple):
 @cache
 def overlap_options(device: torch.device) -> dict[str, bool]:
     """Return the options by which a kernel begins beside the one before, where the device and Triton can."""
-    can_overlap = device.type == "cuda" and kernels.IS_RECENT and torch.cuda.get_device_capability(device) >= (9, 0)
+    can_overlap = device.type == "cuda" and IS_RECENT and torch.cuda.get_device_capability(device) >= (9, 0)
     return {"OVERLAPS": True, "launch_pdl": True} if can_overlap else {"OVERLAPS": False}
 
 
@@ -99,7 +116,7 @@ def _build(name: str, key: KernelKey) -> None:
     """Build a kernel and its launcher without running it; those that are there already are taken as they are."""
     kernel, constants = getattr(kernels, name), dict(key.constants)
     known = {"y": key.y, "n_features": key.n_features, "FEATURES": constants["ROW_BLOCK"]}
-    known |= {"IN_UNITS": False} | constants | overlap_options(key.device) | kernels.CONSTANTS.get(name, {})
+    known |= {"IN_UNITS": False} | constants | overlap_options(key.device) | CONSTANTS.get(name, {})
     arguments = []
     for argument in kernel.arg_names:
         number, tensor = (2 if argument in NUMBERS else None), TYPES.get(argument)
@@ -154,7 +171,7 @@ def triton_works(device: torch.device) -> bool:
 
 def start_building(device: torch.device, key: KernelKey | None = None) -> None:
     """Begin to build kernels in the background, or to prepare for it as long as it is not known which."""
-    if device.type == "cuda" and kernels is not None and kernels.IS_RECENT and torch.cuda.is_available():
+    if device.type == "cuda" and kernels is not None and IS_RECENT and torch.cuda.is_available():
         device = torch.empty(0, device=device).device  # with its number
         _triton_trial(device)
         if key is not None:
@@ -170,7 +187,7 @@ def _build_all(key: KernelKey) -> Future[None]:
             _build(name, key)
 
     def build_all() -> None:
-        with launching, workers(len(BUILT_AHEAD) if kernels.IS_RECENT else 1) as each_of:
+        with launching, workers(len(BUILT_AHEAD) if IS_RECENT else 1) as each_of:
             list(each_of(build, BUILT_AHEAD))
 
     return _builder().submit(build_all)

@@ -26,6 +26,7 @@ from crisptree.learning.engines.base import (
     penalty_shares,
 )
 from crisptree.learning.engines.cuda_build import (
+    CONSTANTS,
     KernelKey,
     block_of,
     build_kernels,
@@ -351,7 +352,7 @@ class StumpWorkspace(CudaWorkspace):
             WIDTH=self.block,
             FEATURES=self.row_block,
             **self.overlap,
-            **kernels.CONSTANTS["stump_tasks"],
+            **CONSTANTS["stump_tasks"],
         )
 
     def move_active(self, n_active: int, first_active: int, first_slot: int) -> None:
@@ -374,7 +375,7 @@ class StumpWorkspace(CudaWorkspace):
             self.n_features,
             SPATIAL=self.is_spatial,
             **self.overlap,
-            **kernels.CONSTANTS["move_stumps"],
+            **CONSTANTS["move_stumps"],
         )
 
     def launch_counts(self, counts: Tensor) -> None:
@@ -513,7 +514,7 @@ class TreeWorkspace(CudaWorkspace):
             self.width,
             OUTPUTS=self.leaves.n_outputs,
             WIDTH=self.block,
-            **kernels.CONSTANTS["route"],
+            **CONSTANTS["route"],
         )
 
 

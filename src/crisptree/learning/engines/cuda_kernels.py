@@ -17,21 +17,11 @@ from crisptree.equations.leaves import DEEPEST_DOUBT
 ROWS_PER_TASK = 8
 FEATURES_AT_ONCE = 128
 FEATURES_OF_ROWS = 1024
-WARPS_OF_TASKS = 8
+WARPS_OF_TASKS = 16
+WARPS_OF_ROUTE = 4
 TASKS_AT_ONCE = 64
-VALUES_OF_COUNTS = 4096
 NODES_AT_ONCE = 256
 PARTS_AT_ONCE = 16
-
-CONSTANTS: dict[str, dict[str, int]] = {
-    "stump_tasks": {"ROWS": ROWS_PER_TASK, "num_warps": WARPS_OF_TASKS},
-    "move_stumps": {"FEATURES": FEATURES_AT_ONCE, "TASKS": TASKS_AT_ONCE},
-    "route": {"NODES": NODES_AT_ONCE},
-}
-"""Constants of kernels that do not depend on the training."""
-
-IS_RECENT = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 5)
-"""Later versions of Triton are meant to build kernels in several threads, and let a kernel begin beside the last."""
 
 GAMMA, LEARNING_RATE, L1, L2, SPATIAL_PENALTY, MASS_THRESHOLD, NOISE = (tl.constexpr(place) for place in range(7))
 """Index of each value in ``settings``. They travel as a tensor: a kernel would take a plain number as float32."""
@@ -420,9 +410,8 @@ def laplacian_gradient(weight, gradient, settings, shares, height, line, channel
     image = weight + split * n_features + feature
     center = tl.load(image, mask=inside, other=0.0)
     column = feature % line
-    pull = tl.zeros([FEATURES], dtype=weight.dtype.element_ty)
     above = inside & (feature >= line)
-    pull += tl.where(above, center - tl.load(image - line, mask=above, other=0.0), 0.0)
+    pull = tl.where(above, center - tl.load(image - line, mask=above, other=0.0), 0.0)
     below = inside & (feature < (height - 1) * line)
     pull += tl.where(below, center - tl.load(image + line, mask=below, other=0.0), 0.0)
     before = inside & (column >= channels)
@@ -448,8 +437,9 @@ def _adam_step(value, mean, square, gradient, steps, learning_rate, l1):
 
 
 @triton.jit
-def _load_moments(at, inside, weight, weight_mean, weight_square):
+def _load_moments(at, inside, parameters):
     """Read some weights and their moments."""
+    weight, weight_mean, weight_square = parameters
     value = tl.load(weight + at, mask=inside, other=0.0)
     mean = tl.load(weight_mean + at, mask=inside, other=0.0)
     square = tl.load(weight_square + at, mask=inside, other=0.0)
@@ -457,24 +447,13 @@ def _load_moments(at, inside, weight, weight_mean, weight_square):
 
 
 @triton.jit
-def _move_weights(
-    at,
-    inside,
-    moments,
-    total,
-    rate,
-    shrinkage,
-    taken,
-    parameters,
-    penalty_gradient,
-    SPATIAL: tl.constexpr,
-):
+def _move_weights(at, inside, moments, total, options, parameters, penalty_gradient, SPATIAL: tl.constexpr):
     """Take a step on some weights with their gradient; return the new ones."""
     weight, weight_mean, weight_square = parameters
     if SPATIAL:
         total += tl.load(penalty_gradient + at, mask=inside, other=0.0)
     value, mean, square = moments
-    l2, l1 = shrinkage
+    l2, l1, rate, taken = options
     value, mean, square = _adam_step(value, mean, square, total + l2 * value, taken, rate, l1)
     tl.store(weight + at, value, mask=inside)
     tl.store(weight_mean + at, mean, mask=inside)
@@ -533,7 +512,8 @@ def move_stumps(
     feature = tl.program_id(1) * FEATURES + tl.arange(0, FEATURES)
     inside = feature < n_features
     at = split * n_features + feature
-    moments = _load_moments(at, inside, weight, weight_mean, weight_square)
+    parameters = weight, weight_mean, weight_square
+    moments = _load_moments(at, inside, parameters)
     _await_previous(OVERLAPS)
     total = tl.zeros([FEATURES], dtype=kind)
     bias_total = tl.zeros([TASKS], dtype=kind)
@@ -547,9 +527,8 @@ def move_stumps(
     taken = tl.load(steps + split)
     rate = tl.load(settings + LEARNING_RATE)
     share = tl.load(shares + split)
-    shrinkage = 2.0 * tl.load(settings + L2) * share + tl.sum(pull_total, axis=0), tl.load(settings + L1) * share
-    parameters = weight, weight_mean, weight_square
-    _move_weights(at, inside, moments, total, rate, shrinkage, taken, parameters, penalty_gradient, SPATIAL)
+    l2, l1 = 2.0 * tl.load(settings + L2) * share + tl.sum(pull_total, axis=0), tl.load(settings + L1) * share
+    _move_weights(at, inside, moments, total, (l2, l1, rate, taken), parameters, penalty_gradient, SPATIAL)
     if tl.program_id(1) == 0:
         _move_bias(split, tl.sum(bias_total, axis=0), rate, taken, bias, bias_mean, bias_square)
 
@@ -565,6 +544,25 @@ def _gradient_of(split, feature, n_features, gradient, sums, units, IN_UNITS: tl
     else:
         found = tl.load(gradient + split * n_features + feature, mask=inside, other=0.0)
     return found
+
+
+@triton.jit
+def _sum_products(split, n_features, weight, gradient, sums, units, IN_UNITS: tl.constexpr, FEATURES: tl.constexpr):
+    """Multiply the weights of a split with their gradients."""
+    products = tl.zeros([FEATURES], dtype=weight.dtype.element_ty)
+    for start in range(0, n_features, FEATURES):
+        feature = start + tl.arange(0, FEATURES)
+        value = tl.load(weight + split * n_features + feature, mask=feature < n_features, other=0.0)
+        products += value * _gradient_of(split, feature, n_features, gradient, sums, units, IN_UNITS)
+    return tl.sum(products, axis=0)
+
+
+@triton.jit
+def _clear(line, n_values, FEATURES: tl.constexpr):
+    """Set integers to zero."""
+    for start in range(0, n_values, FEATURES):
+        place = start + tl.arange(0, FEATURES)
+        tl.store(line + place, tl.zeros([FEATURES], dtype=tl.int64), mask=place < n_values)
 
 
 @specialized("weight", "weight_mean", "weight_square", "gradient", "n_features")
@@ -609,28 +607,22 @@ def move_splits(
         bias_total = tl.load(bias_gradient + split)
     if number > 0:
         taken = tl.load(steps + split) + 1
-        products = tl.zeros([FEATURES], dtype=kind)
-        for start in range(0, n_features, FEATURES):
-            feature = start + tl.arange(0, FEATURES)
-            value = tl.load(weight + split * n_features + feature, mask=feature < n_features, other=0.0)
-            products += value * _gradient_of(split, feature, n_features, gradient, sums, units, IN_UNITS)
+        product = _sum_products(split, n_features, weight, gradient, sums, units, IN_UNITS, FEATURES)
         gamma = tl.load(steepness + split)
-        product = tl.sum(products, axis=0) + bias_total * tl.load(bias + split)
+        product += bias_total * tl.load(bias + split)
         pull = -tl.load(settings + NOISE) * gamma * gamma * product
         rate = tl.load(settings + LEARNING_RATE)
         share = tl.load(shares + split)
-        shrinkage = 2.0 * tl.load(settings + L2) * share + pull, tl.load(settings + L1) * share
+        options = 2.0 * tl.load(settings + L2) * share + pull, tl.load(settings + L1) * share, rate, taken
+        parameters = weight, weight_mean, weight_square
         squares = tl.zeros([FEATURES], dtype=kind)
         for start in range(0, n_features, FEATURES):
             feature = start + tl.arange(0, FEATURES)
             inside = feature < n_features
             at = split * n_features + feature
             total = _gradient_of(split, feature, n_features, gradient, sums, units, IN_UNITS)
-            moments = _load_moments(at, inside, weight, weight_mean, weight_square)
-            parameters = weight, weight_mean, weight_square
-            value = _move_weights(
-                at, inside, moments, total, rate, shrinkage, taken, parameters, penalty_gradient, SPATIAL
-            )
+            moments = _load_moments(at, inside, parameters)
+            value = _move_weights(at, inside, moments, total, options, parameters, penalty_gradient, SPATIAL)
             squares += tl.where(inside, value * value, 0.0)
         tl.debug_barrier()
         _move_bias(split, bias_total, rate, taken, bias, bias_mean, bias_square)
@@ -639,9 +631,7 @@ def move_splits(
         tl.store(moving + split, 0)
     if IN_UNITS:
         tl.debug_barrier()
-        for start in range(0, n_features + 2, FEATURES):
-            feature = start + tl.arange(0, FEATURES)
-            tl.store(line + feature, tl.zeros([FEATURES], dtype=tl.int64), mask=feature < n_features + 2)
+        _clear(line, n_features + 2, FEATURES)
 
 
 MAX_UNITS = tl.constexpr(2.0**50)
