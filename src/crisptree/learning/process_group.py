@@ -571,13 +571,17 @@ class ShardedGroups:
         if self.all.n_batches(plan).max() == 1 or not len(rows):
             return rows  # one batch holds them all: their order means nothing
         if device.type != "cpu":
-            return rows[torch.argsort(self.device_cells + hash_uniform(self.device_counters, seed))]
+            return rows[self.hash_order(seed)]
         n_groups, keys = self.sizes.shape[1], []
         for place, own in enumerate(self.own):
             random = torch.from_numpy(np.random.default_rng([seed, self.first + place]).random(len(own.rows)))
             keys.append(random + own.group + place * n_groups)
         key = torch.cat(keys)
         return rows[torch.from_numpy(np.argsort(key.numpy()))]  # several times faster than torch's sort
+
+    def hash_order(self, seed: int) -> Tensor:
+        """Return the same as positions, by random numbers that a device computes for all shards at once.  (n,)"""
+        return torch.argsort(self.device_cells + hash_uniform(self.device_counters, seed))
 
     @cached_property
     def device_cells(self) -> Tensor:

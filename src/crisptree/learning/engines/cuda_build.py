@@ -29,7 +29,7 @@ CONSTANTS: dict[str, dict[str, int]] = (
     {
         "stump_tasks": {"ROWS": kernels.ROWS_PER_TASK, "num_warps": kernels.WARPS_OF_TASKS},
         "move_stumps": {"FEATURES": kernels.FEATURES_AT_ONCE, "TASKS": kernels.TASKS_AT_ONCE},
-        "route": {"NODES": kernels.NODES_AT_ONCE, "num_warps": kernels.WARPS_OF_ROUTE},
+        "route": {"NODES": kernels.NODES_AT_ONCE},
     }
     if kernels is not None
     else {}

@@ -7,6 +7,7 @@ tree is dense on this device: products of a batch with all splits are quicker th
 from __future__ import annotations
 
 import math
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -541,8 +542,17 @@ def _copies_fit(state: TrainState, samples: Samples, plan: Plan) -> bool:
     return values * samples.rows.dtype.itemsize < MAX_COPY_SHARE * free
 
 
-_launched: set[Any] = set()
-"""Kinds of epochs that this process has launched: the next ones of a kind can be captured at once."""
+class _Launched(threading.local):
+    """Kinds of epochs that this thread has launched: it may capture the next ones of a kind at once.
+
+    The first launch makes the handles of cuBLAS, which every thread has for itself, and loads kernels.
+    """
+
+    def __init__(self) -> None:
+        self.kinds: set[Any] = set()
+
+
+_launched = _Launched()
 
 
 class CudaEngine:
@@ -576,19 +586,21 @@ class CudaEngine:
         self.total_weight = float(samples.weight[state.groups.rows].double().sum())
         self.graph: torch.cuda.CUDAGraph | None = None
         own = self.workspace
-        self.kind = type(own), own.kernel_key, own.reads_in_place, own.zeros is None
+        stream = torch.cuda.current_stream(own.device) if own.device.type == "cuda" else None
+        shape = own.n_slots if state.is_whole_tree else None
+        self.kind = type(own), own.kernel_key, shape, own.reads_in_place, own.zeros is None, stream
 
     def epoch(self, settings: EpochSettings, order: Tensor) -> PendingEpoch:
         with torch.no_grad(), on_device(self.samples.device):
             self.workspace.begin(settings, order, self.state.leaves)
-            if self.graph is None and self.plan.epochs > 1 and self.kind in _launched:
+            if self.graph is None and self.plan.epochs > 1 and self.kind in _launched.kinds:
                 self._record()
             if self.graph is not None:
                 self.graph.replay()
             else:
                 with launching:
                     self._launch()
-                _launched.add(self.kind)
+                _launched.kinds.add(self.kind)
         return PendingEpoch(self.workspace.counts, self._read)
 
     def _read(self) -> tuple[float, bool]:
