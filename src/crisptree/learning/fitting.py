@@ -23,7 +23,7 @@ from crisptree.inference.finalization import (
 )
 from crisptree.learning import native_trees
 from crisptree.learning.cart import fit_cart
-from crisptree.learning.engines.cuda_build import KernelKey, start_building
+from crisptree.learning.engines.cuda_build import KernelKey, kernels, start_building
 from crisptree.learning.engines.cuda_engine import LEAVES
 from crisptree.learning.engines.cuda_graphs import n_streams, streams
 from crisptree.learning.growth import (
@@ -89,7 +89,7 @@ def fit_tree(
     kind = resolve_split_kind(spec, task)
     with prepare_training(spec, kind, task) as device:
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
-        if device.type == "cuda" and type(task.target) in LEAVES and spec.has_kernels:
+        if device.type == "cuda" and kernels is not None and type(task.target) in LEAVES and spec.has_kernels:
             shape, fresh = task.training.X.shape, ALGORITHMS[spec.algorithm].fresh_responsibilities
             start_building(device, KernelKey.of(device, task.target, shape[1], spec.growth, torch.float32, fresh=fresh))
         samples, validation = task.on(device, spec.n_jobs, shifts)
@@ -383,7 +383,7 @@ def _is_faster_on_cuda(task: TrainingTask, split: Any, has_kernels: bool) -> boo
 
 def prepare_device(name: str) -> None:
     """Begin to prepare for kernels on a device that is named, while the host prepares the rows."""
-    if name.startswith("cuda") and torch.cuda.is_available():
+    if str(name).startswith("cuda") and torch.cuda.is_available():
         with suppress(RuntimeError):  # ``resolve_device`` says what is wrong
             start_building(torch.device(name))
 
