@@ -30,6 +30,9 @@ from crisptree.datasets import load_mnist
 from crisptree.distributed import single_process
 
 MNIST = {"max_depth": 8, "epochs": 50, "finetune_epochs": 50}
+EM: dict[str, Any] = {"algorithm": "em", "batch_size": 1000, "input_noise": 0.0}
+"""The paper's training."""
+
 BUDGET = 300.0
 """Seconds; measurements that have not begun by then are left out."""
 
@@ -57,8 +60,11 @@ def main() -> None:
         "MNIST depth 8, 50 + 50 epochs": lambda: CrispTreeClassifier.from_flat(**PLAIN, **MNIST, **device),
         "the same in a process group of one": lambda: CrispTreeClassifier.from_flat(**PLAIN, **MNIST, **device),
         "defaults": lambda: CrispTreeClassifier.from_flat(random_state=0, **device),
+        "the first one by EM, batches of 1,000, no noise": lambda: CrispTreeClassifier.from_flat(
+            **PLAIN | MNIST | EM, **device
+        ),
     }
-    begun, lines, best = time.perf_counter(), [], dict[str, float]()
+    begun, lines, best, models = time.perf_counter(), [], dict[str, float](), dict[str, Any]()
     dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
     for name, make in works.items():
         seconds, model = [], None
@@ -76,14 +82,14 @@ def main() -> None:
             continue
         with single_process():
             score = model.score(test, labels)
-        best[name] = min(seconds)
+        best[name], models[name] = min(seconds), model
         plain = best["MNIST depth 8, 50 + 50 epochs"]
         lines.append([name, f"{seconds[0]:.2f}", f"{min(seconds):.2f}", f"{min(seconds) / plain:.2f}", f"{score:.4f}"])
     dist.destroy_process_group()
     print(torch.cuda.get_device_name(), torch.__version__)
     print(table(["fit", "first, s", "warm, s", "over plain", "test accuracy"], lines))
     if "defaults" in best:  # the parameters that were selected, without the selection
-        selected = {**model.best_params_, "random_state": 0, **device}
+        selected = {**models["defaults"].best_params_, "random_state": 0, **device}
         with single_process():
             taken, _ = measure(lambda: CrispTreeClassifier.from_flat(**selected), X, y)
         ratio = best["defaults"] / taken

@@ -10,6 +10,7 @@ from sklearn.linear_model import LinearRegression
 from crisptree import CheckpointError, CrispTreeClassifier, CrispTreeRegressor, StopTraining
 from crisptree.data.rows import ArrayRows
 from crisptree.distributed import single_process
+from crisptree.learning.engines.base import Groups
 from crisptree.learning.engines.cuda_engine import kernels
 from crisptree.learning.engines.cuda_part_sums import CudaPartSums
 from crisptree.learning.engines.native_engine import NativePartSums
@@ -89,6 +90,18 @@ def test_batches_have_all_rows_of_every_shard_once_and_are_of_nearly_one_size():
         own = [length[group] for length in lengths[: whole[group]]]
         assert sum(own) == sizes[:, group].sum()
         assert max(own) - min(own) <= 8
+
+
+def test_orders_on_a_device_are_those_of_every_shard_in_any_process():
+    lengths = np.array([[5, 30], [40, 2], [0, 25], [31, 31]])
+    own = [Groups(torch.arange(sizes.sum()), torch.from_numpy(sizes)) for sizes in lengths]
+    whole = ShardedGroups(own, lengths, 0).hash_order(7)
+    first, others = ShardedGroups(own[:1], lengths, 0).hash_order(7), ShardedGroups(own[1:], lengths, 1).hash_order(7)
+    assert torch.equal(torch.cat([first, others + len(first)]), whole)
+    assert not torch.equal(ShardedGroups(own, lengths, 0).hash_order(8), whole)
+    cells = np.repeat(np.arange(8), lengths.ravel())
+    assert np.array_equal(cells[whole.numpy()], cells)
+    assert np.array_equal(np.sort(whole.numpy()), np.arange(len(cells)))
 
 
 def sharded_rows(n_shards, dtype=torch.float32):

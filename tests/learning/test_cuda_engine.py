@@ -83,6 +83,15 @@ def test_a_batch_may_go_through_the_tree_in_pieces(data, monkeypatch):
     assert largest_difference(fused, by_torch) < 1e-10
 
 
+@pytest.mark.parametrize("algorithm", ["em", "likelihood"])
+@pytest.mark.parametrize("make_trainee", [stumps, lambda data: whole(FIGURE_1, data)], ids=["stumps", "tree"])
+def test_features_may_be_read_in_blocks(make_trainee, algorithm, data, monkeypatch):
+    monkeypatch.setattr(kernels, "FEATURES_OF_ROWS", 4)
+    plan = Plan(algorithm, epochs=3, batch_size=40, learning_rate=0.05, input_noise=0.3)
+    fused, by_torch = (trained(make, make_trainee(data), data, plan, monkeypatch) for make in (CudaEngine, TorchEngine))
+    assert largest_difference(fused, by_torch) < 1e-8
+
+
 def as_windows(data):
     """The same rows as windows of one long image."""
     n, p = data.rows.values.shape

@@ -6,8 +6,8 @@ import torch
 
 from crisptree.data.raw_rows import Scaling
 from crisptree.equations.routing import log_likelihoods
-from crisptree.learning.engines.base import Groups, penalty_shares
-from crisptree.learning.engines.torch_engine import add_penalty_gradient
+from crisptree.learning.engines.base import Groups, PendingEpoch, penalty_shares
+from crisptree.learning.engines.torch_engine import TorchEngine, add_penalty_gradient
 from crisptree.learning.fitting import MAX_VALUES_FOR_CPU, resolve_device
 from crisptree.learning.growth import Stumps
 from crisptree.learning.loop import ALGORITHMS, DivergenceError, WholeTree, finetune, hard_score, train
@@ -144,6 +144,38 @@ def test_a_step_in_pieces_equals_a_step_at_once(monkeypatch):
 
 
 def test_a_loss_that_is_not_finite_stops_with_the_phase_and_the_epoch():
+    data = samples()
+    broken = class_samples(torch.full_like(data.rows.values, float("nan")), data.y, data.weight, 3)
+    with pytest.raises(DivergenceError, match=r"finetuning stopped in epoch 1 \(steepness 1\)"):
+        finetune(random_tree(FIGURE_1, 5, 3), broken, Plan(epochs=2), generator=generator())
+
+
+class PendingEngine(TorchEngine):
+    """The steps of torch, whose results are waited for when they are read."""
+
+    def epoch(self, settings, order):
+        result = super().epoch(settings, order)
+        return PendingEpoch(result.counts, lambda: (result.loss, result.finite))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_results_that_are_waited_for_train_the_same_tree(algorithm, monkeypatch):
+    found = []
+    for engine in (TorchEngine, PendingEngine):
+        monkeypatch.setattr("crisptree.learning.loop.select_engine", lambda *arguments, engine=engine: engine)
+        random = generator()
+        plan, records = Plan(algorithm, epochs=4, batch_size=20), []
+        tree = finetune(random_tree(FIGURE_1, 5, 3), samples(), plan, generator=random, on_epoch=records.append).tree
+        found.append((tree, [record.loss for record in records], random.get_state()))
+    (one, losses, state), (other, other_losses, other_state) = found
+    assert losses == other_losses
+    assert torch.equal(state, other_state)
+    assert torch.equal(one.splits.parameters["weight"], other.splits.parameters["weight"])
+    assert torch.equal(one.leaves, other.leaves)
+
+
+def test_a_loss_that_is_waited_for_stops_the_training_where_it_is_not_finite(monkeypatch):
+    monkeypatch.setattr("crisptree.learning.loop.select_engine", lambda *arguments: PendingEngine)
     data = samples()
     broken = class_samples(torch.full_like(data.rows.values, float("nan")), data.y, data.weight, 3)
     with pytest.raises(DivergenceError, match=r"finetuning stopped in epoch 1 \(steepness 1\)"):

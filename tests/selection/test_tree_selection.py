@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import log_loss
 
@@ -276,6 +277,18 @@ def test_large_tables_try_further_leaf_sizes_of_thresholds_unless_the_first_is_f
     thresholds = [trial.values for trial in model.cv_results_ if trial.values["split"] == "axis"]
     assert {values["min_samples_leaf"] for values in thresholds} == sizes
     assert {values["finetune_epochs"] for values in thresholds} == {0}
+    assert model.best_params_["split"] == ("oblique" if is_planar else "axis")
+
+
+@pytest.mark.parametrize("is_planar", [False, True])
+def test_beside_trials_on_cuda_thresholds_are_searched_on_few_rows_first(is_planar, monkeypatch):
+    monkeypatch.setattr(search, "resolve_device", lambda *arguments: torch.device("cuda"))
+    monkeypatch.setattr(search, "PROBE_ROWS", 200)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1000, 20)).astype(np.float32)
+    y = X.sum(axis=1) > 0 if is_planar else (X[:, 0] > 0.3) & (X[:, 1] > -0.4)
+    model = CrispTreeClassifier.from_flat(**QUICK, optimizer="adam").fit(X, y)
+    assert any(trial.values["split"] == "axis" for trial in model.cv_results_) is not is_planar
     assert model.best_params_["split"] == ("oblique" if is_planar else "axis")
 
 

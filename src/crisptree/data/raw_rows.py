@@ -53,7 +53,8 @@ class Scaling:
     @classmethod
     def learn(cls, X: Floats, sample_weight: Floats, kind: str | None, n_jobs: int | None = 1) -> Scaling:
         """Learn from the weighted statistics of the training rows; ``kind`` is a key of ``SCALES``."""
-        ranges = list(over_blocks(lambda rows: (X[rows].min(axis=0), X[rows].max(axis=0)), len(X), n_jobs=n_jobs))
+        cached = max(ROWS_IN_CACHE, VALUES_IN_CACHE // max(X.shape[1], 1))
+        ranges = list(over_blocks(lambda rows: (X[rows].min(axis=0), X[rows].max(axis=0)), len(X), cached, n_jobs))
         low = np.min([block for block, _ in ranges], axis=0).astype(np.float64)
         high = np.max([block for _, block in ranges], axis=0).astype(np.float64)
         varies = high - low > MIN_SPREAD
@@ -62,7 +63,8 @@ class Scaling:
         total = sample_weight.sum()
 
         def moments(rows: slice) -> tuple[Doubles, Doubles]:
-            unit = (X[rows] - middle) / half
+            unit = np.subtract(X[rows], middle)
+            unit /= half
             return sample_weight[rows] @ unit, sample_weight[rows] @ np.square(unit, out=unit)
 
         first, second = np.zeros(X.shape[1]), np.zeros(X.shape[1])

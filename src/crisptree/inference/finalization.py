@@ -25,7 +25,7 @@ from crisptree.inference.monotonic import order_leaf_values
 from crisptree.inference.node_arrays import node_tables
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target, gain
-from crisptree.threads import row_blocks
+from crisptree.threads import ROWS_IN_CACHE, row_blocks
 
 Doubles = npt.NDArray[np.float64]
 SomeTree = TypeVar("SomeTree", bound=CrispTree)
@@ -204,13 +204,15 @@ def _dense_ranges(X: npt.NDArray[np.float32], missing: Mapping[int, int]) -> Ran
     n_features = X.shape[1]
     lowest, highest = np.full(n_features, np.inf), np.full(n_features, -np.inf)
     whole = np.ones(n_features, dtype=bool)
-    for rows in row_blocks(len(X)):
+    for rows in row_blocks(len(X), ROWS_IN_CACHE):
         block = X[rows].copy() if missing else X[rows]
         for feature, indicator in missing.items():
             block[block[:, indicator] > 0, feature] = np.nan
         lowest, highest = np.fmin(lowest, np.fmin.reduce(block)), np.fmax(highest, np.fmax.reduce(block))
         still = np.flatnonzero(whole)
-        whole[still] = ((block[:, still] == np.rint(block[:, still])) | np.isnan(block[:, still])).all(axis=0)
+        if len(still):
+            values = block[:, still]
+            whole[still] = ((values == np.rint(values)) | np.isnan(values)).all(axis=0)
     empty = lowest > highest
     lowest[empty] = highest[empty] = X[0, empty]
     return lowest, highest, whole

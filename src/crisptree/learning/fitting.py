@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,6 +23,8 @@ from crisptree.inference.finalization import (
 )
 from crisptree.learning import native_trees
 from crisptree.learning.cart import fit_cart
+from crisptree.learning.engines.cuda_build import KernelKey, kernels, start_building
+from crisptree.learning.engines.cuda_engine import LEAVES
 from crisptree.learning.engines.cuda_graphs import n_streams, streams
 from crisptree.learning.growth import (
     Outcome,
@@ -36,7 +38,7 @@ from crisptree.learning.growth import (
 )
 from crisptree.learning.history import EpochCallback, EpochRecord, StopTraining
 from crisptree.learning.linear_leaves import compute_residuals, with_models
-from crisptree.learning.loop import TrainedTree, finetune, hard_score
+from crisptree.learning.loop import ALGORITHMS, TrainedTree, finetune, hard_score
 from crisptree.learning.options import Spec, WeightConstraints, constrain_start
 from crisptree.learning.samples import (
     RowSet,
@@ -44,6 +46,7 @@ from crisptree.learning.samples import (
     Samples,
     Shifts,
     StoppableCallback,
+    SummedTask,
     TrainingTask,
     get_iteration,
     relative_weights,
@@ -86,6 +89,9 @@ def fit_tree(
     kind = resolve_split_kind(spec, task)
     with prepare_training(spec, kind, task) as device:
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
+        if device.type == "cuda" and kernels is not None and type(task.target) in LEAVES and spec.has_kernels:
+            shape, fresh = task.training.X.shape, ALGORITHMS[spec.algorithm].fresh_responsibilities
+            start_building(device, KernelKey.of(device, task.target, shape[1], spec.growth, torch.float32, fresh=fresh))
         samples, validation = task.on(device, spec.n_jobs, shifts)
         generator = torch.Generator().manual_seed(spec.seed)
         callback, constraints = task.make_callback(on_epoch), spec.constraints.on(task.scaling, device)
@@ -101,9 +107,12 @@ def fit_tree(
             greedy, tuned = train(context)
         else:
             greedy, tuned = _train_from_starts(train, context)
-        tree, soft = finalize_tree(tuned, spec, task)
-        is_tuned = tuned.tree is not greedy.tree
-        return Fitted(finalize_tree(greedy, spec, task)[0] if is_tuned else tree, tree, soft)
+        # The host has nothing else to do; processes of a group finalize one tree after the other.
+        is_side_by_side = device.type == "cuda" and not isinstance(task, SummedTask)
+        several = [tuned] if tuned.tree is greedy.tree else [tuned, greedy]
+        with workers(len(several) if is_side_by_side else 1) as each_of:
+            (tree, soft), *others = each_of(lambda one: finalize_tree(one, spec, task), several)
+        return Fitted(others[0][0] if others else tree, tree, soft)
 
 
 Training = tuple[TrainedTree, TrainedTree]
@@ -370,6 +379,13 @@ def _is_faster_on_cuda(task: TrainingTask, split: Any, has_kernels: bool) -> boo
         return not task.is_sparse
     few = isinstance(X, np.ndarray) and task.n_rows * X.shape[1] < MAX_VALUES_FOR_CPU
     return not few and (type(task.target) is Classes or (type(task.target) is Gaussians and has_kernels))
+
+
+def prepare_device(name: str) -> None:
+    """Begin to prepare for kernels on a device that is named, while the host prepares the rows."""
+    if str(name).startswith("cuda") and torch.cuda.is_available():
+        with suppress(RuntimeError):  # ``resolve_device`` says what is wrong
+            start_building(torch.device(name))
 
 
 def resolve_device(

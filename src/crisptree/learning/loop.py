@@ -27,10 +27,12 @@ from crisptree.learning.engines.base import (
     Checkpointable,
     DivergenceError,
     Engine,
+    EpochResult,
     LeafTableState,
     Models,
     Orders,
     PartSums,
+    PendingEpoch,
     Progress,
     RngState,
     RowOrders,
@@ -179,8 +181,7 @@ def train(
     prior_counts : Tensor, optional
         Leaf statistics of previous rows, which are added to those of every epoch.
     """
-    algorithm = ALGORITHMS[plan.algorithm]
-    fresh, in_memory = algorithm.fresh_responsibilities, isinstance(samples, Samples)
+    fresh, in_memory = ALGORITHMS[plan.algorithm].fresh_responsibilities, isinstance(samples, Samples)
     orders = orders or (Orders(state.groups, plan, generator) if in_memory else RowOrders([generator]))
     history, progress = EpochHistory(), Progress(name, plan.epochs)
     engine: Engine | None = None
@@ -199,21 +200,23 @@ def train(
         return
     working: list[Checkpointable] = [orders, TensorState("optimiser", engine.optimizer_state())]
     progress.restore(working)
+    # The order of the next epoch may be drawn while a device is busy, unless something between them draws or stops.
+    draws_ahead = in_memory and scorer is None and progress.store is None and not samples.draws_shifts
+    order: Tensor | None = None
     for epoch in range(progress.epochs, plan.epochs):
         settings = plan.settings_at(epoch)
         with samples.shift(generator):
-            counts, loss, finite = engine.epoch(settings, orders.next())
-        if not (finite and math.isfinite(loss)):
-            raise make_divergence_error(loss, finite, name, epoch, settings.steepness)
-        if state.models is not None:
-            loss -= state.models.offset
-            state.leaves = state.models.refit(counts)
-        else:
-            if algorithm.hard_leaves:
-                counts = state.hard_counts(samples)
-            if prior_counts is not None:
-                counts = counts + prior_counts
-            state.leaves = _update_leaves(samples.target, counts, state.leaves, plan.leaf_prior)
+            result = engine.epoch(settings, orders.next() if order is None else order)
+        order = None
+        is_pending = isinstance(result, PendingEpoch) and state.models is None
+        if not is_pending:
+            _check(result, name, epoch, settings.steepness)
+        state.leaves = _make_leaves(state, samples, plan, result.counts, prior_counts)
+        if is_pending:
+            if draws_ahead and epoch + 1 < plan.epochs:
+                order = orders.next()
+            _check(result, name, epoch, settings.steepness)
+        loss = result.loss if state.models is None else result.loss - state.models.offset
         end = EpochEnd(epoch, settings.steepness, loss, None if scorer is None else scorer(settings.steepness))
         history.ends.append(end)
         notify(end)
@@ -221,6 +224,11 @@ def train(
         progress.keep(epoch + 1, parts, working, is_over=is_done)
         if is_done:
             break
+
+
+def _check(result: EpochResult | PendingEpoch, name: str, epoch: int, steepness: float) -> None:
+    if not (result.finite and math.isfinite(result.loss)):
+        raise make_divergence_error(result.loss, result.finite, name, epoch, steepness)
 
 
 def make_reporter(on_epoch: EpochCallback | None, **phase: Any) -> Callable[[EpochEnd], None] | None:
@@ -233,6 +241,19 @@ def make_reporter(on_epoch: EpochCallback | None, **phase: Any) -> Callable[[Epo
         on_epoch(EpochRecord(**phase, **numbers, validation_score=end.score))
 
     return report
+
+
+def _make_leaves(
+    state: TrainState, samples: RowSource, plan: Plan, counts: Tensor, prior_counts: Tensor | None
+) -> Tensor:
+    """Return the leaf tables after an epoch with these leaf statistics."""
+    if state.models is not None:
+        return state.models.refit(counts)
+    if ALGORITHMS[plan.algorithm].hard_leaves:
+        counts = state.hard_counts(samples)
+    if prior_counts is not None:
+        counts = counts + prior_counts
+    return _update_leaves(samples.target, counts, state.leaves, plan.leaf_prior)
 
 
 def _update_leaves(target: Target, counts: Tensor, leaves: Tensor, prior: float) -> Tensor:

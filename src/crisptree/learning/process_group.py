@@ -570,20 +570,54 @@ class ShardedGroups:
         rows = torch.cat([torch.zeros(0, dtype=torch.long, device=device), *(own.rows for own in self.own)])
         if self.all.n_batches(plan).max() == 1 or not len(rows):
             return rows  # one batch holds them all: their order means nothing
+        if device.type != "cpu":
+            return rows[self.hash_order(seed)]
         n_groups, keys = self.sizes.shape[1], []
         for place, own in enumerate(self.own):
-            number = self.first + place
-            if device.type == "cpu":
-                random = torch.from_numpy(np.random.default_rng([seed, number]).random(len(own.rows)))
-            else:
-                state = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0] >> np.uint64(1))
-                generator = torch.Generator(device).manual_seed(state)
-                random = torch.rand(len(own.rows), dtype=torch.float64, device=device, generator=generator)
+            random = torch.from_numpy(np.random.default_rng([seed, self.first + place]).random(len(own.rows)))
             keys.append(random + own.group + place * n_groups)
         key = torch.cat(keys)
-        if device.type == "cpu":
-            return rows[torch.from_numpy(np.argsort(key.numpy()))]  # several times faster than torch's sort
-        return rows[torch.argsort(key)]
+        return rows[torch.from_numpy(np.argsort(key.numpy()))]  # several times faster than torch's sort
+
+    def hash_order(self, seed: int) -> Tensor:
+        """Return the same as positions, by random numbers that a device computes for all shards at once.  (n,)"""
+        return torch.argsort(self.device_cells + hash_uniform(self.device_counters, seed))
+
+    @cached_property
+    def device_cells(self) -> Tensor:
+        """Number of the shard and the group of every row, in one.  (n,), float64"""
+        n_groups = self.sizes.shape[1]
+        return torch.cat([own.group + place * n_groups for place, own in enumerate(self.own)]).double()
+
+    @cached_property
+    def device_counters(self) -> Tensor:
+        """Number of every row within its shard, and of the shard among those of all processes, in one.  (n,)"""
+        own = [torch.arange(len(own.rows), device=own.rows.device) for own in self.own]
+        return torch.cat([rows + ((self.first + place) << 40) for place, rows in enumerate(own)])
+
+
+def hash_uniform(counters: Tensor, seed: int) -> Tensor:
+    """Return a random number in [0, 1) for every counter, by the hash function of SplitMix64.  (n,) → (n,)
+
+    Examples
+    --------
+    >>> hash_uniform(torch.tensor([0, 1]), seed=0).tolist()
+    [0.8833108082136426, 0.43152799704850997]
+    """
+    value = (counters + 1) * _signed(0x9E3779B97F4A7C15) + seed
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        value = (value ^ _shift_right(value, shift)) * _signed(factor)
+    value = value ^ _shift_right(value, 31)
+    return _shift_right(value, 11).double() * 2.0**-53
+
+
+def _signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value
+
+
+def _shift_right(value: Tensor, n: int) -> Tensor:
+    """Shift 64-bit integers without copying their sign."""
+    return (value >> n) & ((1 << (64 - n)) - 1)
 
 
 class ShardedEngine:

@@ -104,6 +104,9 @@ class RowSource(ABC):
     def score(self, tree: Tree, tables: Tensor) -> float:
         """Return the weighted mean score of the rows under a deterministic tree with such leaf tables."""
 
+    draws_shifts = False
+    """True if ``shift`` draws random numbers."""
+
     def shift(self, generator: torch.Generator) -> AbstractContextManager[None]:
         """Shift images randomly inside, where they are to be; other rows are as always, and nothing is drawn."""
         return nullcontext()
@@ -152,6 +155,10 @@ class Samples(RowSource):
         copies = torch.empty(len(rows), self.n_features, dtype=self.rows.dtype)
         self.native_rows.gather(rows.numpy(), copies.numpy(), self.threads)
         return copies
+
+    @property
+    def draws_shifts(self) -> bool:  # type: ignore[override]
+        return isinstance(self.rows, ShiftedImages)
 
     def shift(self, generator: torch.Generator) -> AbstractContextManager[None]:
         return self.rows.shift(generator) if isinstance(self.rows, ShiftedImages) else nullcontext()

@@ -274,7 +274,7 @@ class BatchedEngine:
             self.adam_state[name][index] = place.to(self.adam_state[name])
         for name, value in self.state.splits.parameters.items():
             value.data[index] = chunk.splits.parameters[name].detach()
-        return found
+        return EpochResult(found.counts, found.loss, found.finite)
 
 
 @dataclass(frozen=True, eq=False)

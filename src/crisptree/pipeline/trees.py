@@ -23,7 +23,7 @@ from crisptree.inference.finalization import (
     record_ranges,
     sum_statistics,
 )
-from crisptree.learning.fitting import Fitted, fit_tree, resolve_device, update_tree
+from crisptree.learning.fitting import Fitted, fit_tree, prepare_device, resolve_device, update_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
 from crisptree.learning.process_group import (
@@ -258,6 +258,7 @@ def fit_array(
         data = replace(data, source=source if rows[2] is None else source[np.asarray(rows[2]) > 0])
     if warm_start is not None:
         check_warm_start(parameters, warm_start.tree.structure, held_out is not None)
+    prepare_device(parameters["device"])
     seed = draw_seed(parameters["random_state"])
     dataset = ArrayDataset(data)
     inputs = dataset.describe(parameters, held_out, warm_start and warm_start.tree)

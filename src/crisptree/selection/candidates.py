@@ -545,7 +545,9 @@ def try_sparse_weights_in_forest(search: CandidateSearch) -> Candidates:
 
 def try_thresholds(search: CandidateSearch) -> Candidates:
     """CART's thresholds, of further leaf sizes unless those before are far behind the best."""
-    for values in chain.from_iterable(try_cart(search)):
+    for number, values in enumerate(chain.from_iterable(try_cart(search))):
+        if number == 0 and search.is_far_behind(values):
+            return
         yield [values]
         if is_hopeless(search, is_axis_aligned):
             return

@@ -6,15 +6,10 @@ tree is dense on this device: products of a batch with all splits are quicker th
 
 from __future__ import annotations
 
-import logging
 import math
-import time
-import warnings
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from functools import cache
-from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,20 +19,29 @@ from torch import Tensor
 from crisptree.data.rows import ArrayRows
 from crisptree.equations.annealing import SLOPE
 from crisptree.equations.leaves import LOG_TWO_PI
-from crisptree.exceptions import CrispTreeWarning
 from crisptree.learning.engines.base import (
-    EpochResult,
     LossWeights,
     PartStep,
+    PendingEpoch,
     TrainState,
     penalty_shares,
+)
+from crisptree.learning.engines.cuda_build import (
+    CONSTANTS,
+    KernelKey,
+    block_of,
+    build_kernels,
+    kernels,
+    overlap_options,
+    row_block_of,
+    tasks_per_count,
+    triton_works,
 )
 from crisptree.learning.engines.cuda_graphs import beside, capture_graph, launching, on_device, rejoin
 from crisptree.learning.options import EpochSettings, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians, Target
-from crisptree.threads import workers
 
 
 class CudaLeaves(Protocol):
@@ -85,11 +89,8 @@ LEAVES: dict[type[Target], type[CudaLeaves]] = {Classes: CudaClasses, Gaussians:
 """By the exact class of the target; subclasses may differ."""
 
 
-kernels: Any
-try:
-    kernels = import_module("crisptree.learning.engines.cuda_kernels")
-except ImportError:  # Triton comes with torch on the systems that have CUDA
-    kernels = None
+PIECES_PER_COUNT = 16
+"""Pieces of an epoch whose leaf counts are summed by one product: those of a single one take as long as a step."""
 
 VALUES_AT_ONCE = 2**26
 """A batch goes through a tree in pieces of about this many values."""
@@ -104,6 +105,9 @@ class CudaWorkspace(ABC):
     log_likelihood: Tensor
 
     n_parts = 1
+    sums_in_units = False
+    multiple = 1
+    """Of how many splits products are taken: a multiple of this number, of which the last ones may be zero."""
 
     def __init__(
         self, state: TrainState, samples: Samples, plan: Plan, fresh: bool, steps: Sequence[PartStep] | None = None
@@ -113,15 +117,19 @@ class CudaWorkspace(ABC):
         weight, bias = (state.splits.parameters[name].detach() for name in ("weight", "bias"))
         self.n_splits, self.n_features = weight.shape
         copies = 1 if fresh else 2
-        self.both_weights = weight.repeat(copies, 1, 1)  # now, and before the epoch
+        self.n_slots = -(-self.n_splits // self.multiple) * self.multiple
+        self.both_weights = weight.new_zeros(copies, self.n_slots, self.n_features)  # now, and before the epoch
+        self.both_weights[:, : self.n_splits] = weight
         self.both_biases = bias.repeat(copies, 1)
-        self.weight, self.bias = self.both_weights[0], self.both_biases[0]
-        self.before_weight, self.before_bias = self.both_weights[-1], self.both_biases[-1]
+        self.weight, self.bias = self.both_weights[0, : self.n_splits], self.both_biases[0]
+        self.before_weight, self.before_bias = self.both_weights[-1, : self.n_splits], self.both_biases[-1]
         # The state's own parameters are these from now on, so that nothing needs copying after an epoch.
         state.splits.parameters["weight"].data, state.splits.parameters["bias"].data = self.weight, self.bias
         self.adam = [torch.zeros_like(part) for part in (weight, weight, bias, bias)]
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
         self.moving = torch.zeros_like(self.steps)
+        self.sums, self.number = torch.zeros(2, dtype=torch.int64, device=self.device)  # gradients of parts
+        self.scaled_units = torch.zeros((), dtype=torch.float64, device=self.device)
         n_taken = int(state.groups.count_taken(plan).sum()) if steps is None else len(samples)
         self.leaves = LEAVES[type(samples.target)](state, samples)
         y = self.leaves.y
@@ -148,7 +156,7 @@ class CudaWorkspace(ABC):
         self.is_spatial = bool(plan.spatial_penalty and plan.image_shape is not None)
         self.penalty_gradient = torch.empty_like(self.weight) if self.is_spatial else self.weight
         self.width = samples.target.n_statistics
-        self.block = 1 << (self.width - 1).bit_length()
+        self.block = block_of(self.width)
         self.counts = state.leaves.new_zeros(len(state.leaves), state.n_stumps * self.width)
         self.found = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.leaf_tables = torch.empty_like(state.leaves)
@@ -159,7 +167,7 @@ class CudaWorkspace(ABC):
         else:
             self.schedule = [step[:3] for step in steps]
         self.zeros = state.zeros
-        self.row_block = min(kernels.FEATURES_OF_ROWS, 1 << max(4, (self.n_features - 1).bit_length()))
+        self.row_block, self.overlap = row_block_of(self.n_features), overlap_options(self.device)
         self.blocks = -(-self.n_features // kernels.FEATURES_AT_ONCE)
 
     @staticmethod
@@ -228,12 +236,16 @@ class CudaWorkspace(ABC):
             self.moving,
             self.gradient,
             self.bias_gradient,
+            self.sums,
+            self.scaled_units,
+            self.number,
             self.penalty_gradient,
             self.steepness,
             self.settings,
             self.shares,
             self.n_features,
             SPATIAL=self.is_spatial,
+            IN_UNITS=self.sums_in_units,
             FEATURES=self.row_block,
         )
         if self.zeros is not None:
@@ -244,15 +256,11 @@ class CudaWorkspace(ABC):
     def launch(self) -> None:
         """Launch all steps of one epoch, in order."""
 
-    def constants(self) -> dict[str, Any]:
-        """Return what the code of the kernels depends on beside the types of their arguments."""
-        return {
-            "FRESH": self.fresh,
-            "OUTPUTS": self.leaves.n_outputs,
-            "SPATIAL": self.is_spatial,
-            "WIDTH": self.block,
-            "ROW_BLOCK": self.row_block,
-        }
+    @property
+    def kernel_key(self) -> KernelKey:
+        """Return what the code of the kernels depends on."""
+        key = KernelKey.of(self.device, self.samples.target, self.n_features, self.plan, self.dtype, fresh=self.fresh)
+        return key._replace(y=self.y.dtype)
 
     def empty(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         return torch.empty(shape, dtype=dtype or self.dtype, device=self.device)
@@ -343,9 +351,9 @@ class StumpWorkspace(CudaWorkspace):
             FRESH=self.fresh,
             OUTPUTS=self.leaves.n_outputs,
             WIDTH=self.block,
-            ROWS=kernels.ROWS_PER_TASK,
             FEATURES=self.row_block,
-            num_warps=kernels.WARPS_OF_TASKS,
+            **self.overlap,
+            **CONSTANTS["stump_tasks"],
         )
 
     def move_active(self, n_active: int, first_active: int, first_slot: int) -> None:
@@ -367,8 +375,8 @@ class StumpWorkspace(CudaWorkspace):
             first_slot,
             self.n_features,
             SPATIAL=self.is_spatial,
-            FEATURES=kernels.FEATURES_AT_ONCE,
-            TASKS=kernels.TASKS_AT_ONCE,
+            **self.overlap,
+            **CONSTANTS["move_stumps"],
         )
 
     def launch_counts(self, counts: Tensor) -> None:
@@ -382,12 +390,14 @@ class StumpWorkspace(CudaWorkspace):
             self.width,
             n_cells * self.width,
             WIDTH=self.block,
-            TASKS=kernels.TASKS_AT_ONCE,
+            TASKS=tasks_per_count(self.block),
         )
 
 
 class TreeWorkspace(CudaWorkspace):
     """Scores of all splits by cuBLAS; one kernel routes the rows through the tree."""
+
+    multiple = 8
 
     def __init__(
         self, state: TrainState, samples: Samples, plan: Plan, fresh: bool, steps: Sequence[PartStep] | None = None
@@ -396,32 +406,34 @@ class TreeWorkspace(CudaWorkspace):
         structure = state.structure
         self.n_leaves = structure.n_leaves
         self.level_start = self.numbers(np.cumsum([0, *(len(level) for level in structure.levels)]), torch.int32)
-        self.level_splits = self.numbers(np.concatenate(structure.levels), torch.int64)
-        self.n_levels = len(structure.levels)
+        by_level = np.concatenate(structure.levels)
+        self.level_splits = self.numbers(by_level, torch.int64)
         self.left, self.right = (
-            self.numbers(nodes, torch.int64) for nodes in (structure.left_nodes, structure.right_nodes)
+            self.numbers(nodes + np.where(nodes < self.n_splits, 0, self.n_slots - self.n_splits), torch.int64)
+            for nodes in (structure.left_nodes[by_level], structure.right_nodes[by_level])
         )
+        self.n_levels = len(structure.levels)
         self.in_loss, self.in_counts = (
             self.numbers([line[0] if len(line) else 0.0 for line in lines], self.dtype)
             for lines in ([step[1] for step in self.schedule], [step[2] for step in self.schedule])
         )
-        self.gradient, self.bias_gradient = torch.empty_like(self.weight), torch.empty_like(self.bias)
+        self.gradient, self.bias_gradient = self.empty(self.n_slots, self.n_features), self.empty(self.n_slots)
         self.before_steepness = torch.empty_like(self.steepness)
         self.most_rows = max(1, VALUES_AT_ONCE // max(self.n_features, 2 * self.n_splits + 1, self.width))
         if steps is None:
             longest = max(int(update.lengths[0]) for update, *_ in self.schedule)
-            self.allocate(min(longest, self.most_rows), len(self.order))
+            self.allocate(min(longest, self.most_rows), len(self.order), PIECES_PER_COUNT)
             self.n_launches = 8 * len(list(self._pieces()))
 
-    def allocate(self, piece: int, n_positions: int) -> None:
-        """Allocate memory for pieces of so many rows, and for so many positions of an epoch."""
-        self.piece = piece
+    def allocate(self, piece: int, n_positions: int, n_pieces: int = 1) -> None:
+        """Allocate memory for pieces of so many rows, whose leaf counts are summed together, and for an epoch."""
+        self.piece, held = piece, piece * max(1, min(n_pieces, self.most_rows // piece))
         self.x = self.empty(piece if self.reads_in_place else 0, self.n_features)
-        self.scores = self.empty(piece, len(self.both_weights) * self.n_splits)
-        self.nodes = self.empty(piece, self.n_splits + self.n_leaves)
-        self.residual = self.empty(piece, self.n_splits)
-        self.adds = self.empty(piece, self.width)
-        self.ones = torch.ones_like(self.adds[:, 0])
+        self.products = self.both_weights.reshape(-1, self.n_features).T
+        self.scores = self.empty(piece, self.products.shape[1])
+        self.nodes, self.adds = self.empty(held, self.n_slots + self.n_leaves), self.empty(held, self.width)
+        self.residual = self.empty(piece, self.n_slots).zero_()
+        self.ones = torch.ones_like(self.residual[:, 0])
         self.log_likelihood = self.empty(n_positions)
 
     @staticmethod
@@ -436,7 +448,7 @@ class TreeWorkspace(CudaWorkspace):
         self.remember()
         self.counts.zero_()
         self.log_likelihood.zero_()
-        products = self.both_weights.reshape(-1, self.n_features).T
+        held = 0
         for step, begin, end, is_first, is_last in self._pieces():
             rows = end - begin
             scores, residual = self.scores[:rows], self.residual[:rows]
@@ -444,15 +456,23 @@ class TreeWorkspace(CudaWorkspace):
                 x = torch.index_select(self.rows, 0, self.order[begin:end], out=self.x[:rows])
             else:
                 x = self.rows[begin:end]
-            torch.mm(x, products, out=scores)
-            self._route(step, begin, rows)
+            torch.mm(x, self.products, out=scores)
+            if held + rows > len(self.nodes):
+                self._count(held)
+                held = 0
+            self._route(step, begin, rows, held)
+            held += rows
             with beside(self.device):
                 self.bias_gradient.addmv_(residual.T, self.ones[:rows], beta=int(not is_first))
-                self.counts.addmm_(self.nodes[:rows, self.n_splits :].T, self.adds[:rows])
             self.gradient.addmm_(residual.T, x, beta=int(not is_first))
             rejoin(self.device)
             if is_last:
                 self.move_splits()
+        self._count(held)
+
+    def _count(self, rows: int) -> None:
+        """Add the leaf counts of some rows."""
+        self.counts.addmm_(self.nodes[:rows, self.n_slots :].T, self.adds[:rows])
 
     def _pieces(self) -> Iterator[tuple[int, int, int, bool, bool]]:
         """List every piece of a batch: its step, begin and end, whether it is the first and the last of the step."""
@@ -462,7 +482,7 @@ class TreeWorkspace(CudaWorkspace):
                 stop = min(place + self.piece, end)
                 yield step, place, stop, place == begin, stop == end
 
-    def _route(self, step: int, begin: int, rows: int) -> None:
+    def _route(self, step: int, begin: int, rows: int, held: int = 0) -> None:
         kernels.route[(rows,)](
             self.scores,
             self.bias,
@@ -480,26 +500,24 @@ class TreeWorkspace(CudaWorkspace):
             self.level_splits,
             self.left,
             self.right,
-            self.nodes,
+            self.nodes[held:],
             self.residual,
-            self.adds,
+            self.adds[held:],
             self.log_likelihood,
             self.moving,
             begin,
             step,
-            0 if self.fresh else self.n_splits,
+            0 if self.fresh else self.n_slots,
             self.scores.shape[1],
-            self.n_splits,
+            self.n_slots,
             self.n_leaves,
             self.n_levels,
             self.width,
             OUTPUTS=self.leaves.n_outputs,
             WIDTH=self.block,
-            NODES=kernels.NODES_AT_ONCE,
+            **CONSTANTS["route"],
         )
 
-
-logger = logging.getLogger("crisptree")
 
 MAX_VALUES_OF_COPY = 2**28
 """The rows of an epoch of finetuning are copied in its order if they have so many values at most: the steps of an epoch
@@ -510,9 +528,6 @@ MAX_LAUNCHES = 50_000
 
 MAX_COPY_SHARE = 0.5
 """Windows of an epoch may take so much of the device's free memory; more of them train with torch's steps."""
-
-MIN_BUILD_SECONDS = 0.1
-"""Seconds of the smallest kernel above which Triton's cache is taken to be empty."""
 
 MAX_STATISTICS = 4096
 """A kernel holds the counts of several tasks at once: as many as there are classes, or two for every output."""
@@ -527,48 +542,17 @@ def _copies_fit(state: TrainState, samples: Samples, plan: Plan) -> bool:
     return values * samples.rows.dtype.itemsize < MAX_COPY_SHARE * free
 
 
-@cache
-def _triton_works(device: torch.device) -> bool:
-    """Return True if Triton can build a kernel, for which it needs a C compiler and a recent device."""
-    if kernels is None:
-        return False
-    memory, started = torch.zeros(1, device=device), time.perf_counter()
-    try:
-        with torch.cuda.device(device):
-            kernels.do_nothing[(1,)](memory)
-    except Exception as error:
-        warnings.warn(
-            f"Triton must be able to build kernels for quick training on CUDA, and cannot here ({error}). The slower "
-            "steps of torch do the same; a C compiler and Python's headers are what is missing most often.",
-            CrispTreeWarning,
-            stacklevel=2,
-        )
-        return False
-    if time.perf_counter() - started > MIN_BUILD_SECONDS:
-        logger.warning(
-            "Kernels are built for this device, so the first fit takes some seconds more. Triton keeps them "
-            "(in ~/.triton/cache, or where TRITON_CACHE_DIR says): later fits and processes find them there."
-        )
-    return True
+class _Launched(threading.local):
+    """Kinds of epochs that this thread has launched: it may capture the next ones of a kind at once.
+
+    The first launch makes the handles of cuBLAS, which every thread has for itself, and loads kernels.
+    """
+
+    def __init__(self) -> None:
+        self.kinds: set[Any] = set()
 
 
-def build_kernels(workspace: CudaWorkspace) -> None:
-    """Build the kernels of both phases side by side, the first time that rows of this kind train."""
-    device, y, constants = workspace.device, workspace.y.dtype, workspace.constants()
-    if device.type == "cuda":
-        _build_all(device, workspace.dtype, y, workspace.n_features, tuple(sorted(constants.items())))
-
-
-@cache
-def _build_all(
-    device: torch.device, dtype: torch.dtype, y: torch.dtype, n_features: int, constants: tuple[tuple[str, Any], ...]
-) -> None:
-    def build(name: str) -> None:
-        with torch.cuda.device(device), suppress(Exception):  # the launch will say what is wrong
-            kernels.build(name, dtype, y, n_features, dict(constants))
-
-    with launching, workers(len(kernels.BUILT_AHEAD) if kernels.CAN_BUILD_IN_THREADS else 1) as each_of:
-        list(each_of(build, kernels.BUILT_AHEAD))
+_launched = _Launched()
 
 
 class CudaEngine:
@@ -591,31 +575,37 @@ class CudaEngine:
             and rows.arrays[0].is_contiguous()
             and samples.target.n_statistics <= MAX_STATISTICS
             and (isinstance(rows, ArrayRows) or _copies_fit(state, samples, plan))
-            and _triton_works(samples.device)
+            and triton_works(samples.device)
         )
 
     def __init__(self, state: TrainState, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         self.state, self.samples, self.plan = state, samples, plan
         workspace = TreeWorkspace if state.is_whole_tree else StumpWorkspace
         self.workspace: CudaWorkspace = workspace(state, samples, plan, fresh)
-        build_kernels(self.workspace)
+        build_kernels(self.workspace.kernel_key)
         self.total_weight = float(samples.weight[state.groups.rows].double().sum())
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.n_epochs = 0
+        own = self.workspace
+        stream = torch.cuda.current_stream(own.device) if own.device.type == "cuda" else None
+        shape = own.n_slots if state.is_whole_tree else None
+        self.kind = type(own), own.kernel_key, shape, own.reads_in_place, own.zeros is None, stream
 
-    def epoch(self, settings: EpochSettings, order: Tensor) -> EpochResult:
+    def epoch(self, settings: EpochSettings, order: Tensor) -> PendingEpoch:
         with torch.no_grad(), on_device(self.samples.device):
             self.workspace.begin(settings, order, self.state.leaves)
+            if self.graph is None and self.plan.epochs > 1 and self.kind in _launched.kinds:
+                self._record()
             if self.graph is not None:
                 self.graph.replay()
             else:
                 with launching:
                     self._launch()
-            self.n_epochs += 1
-            log_likelihood, checksum = self.workspace.found.tolist()
-            if self.n_epochs == 1 and self.plan.epochs > 1:
-                self._record()  # the first epoch has compiled what it needed
-            return EpochResult(self.workspace.counts, -log_likelihood / self.total_weight, math.isfinite(checksum))
+                _launched.kinds.add(self.kind)
+        return PendingEpoch(self.workspace.counts, self._read)
+
+    def _read(self) -> tuple[float, bool]:
+        log_likelihood, checksum = self.workspace.found.tolist()
+        return -log_likelihood / self.total_weight, math.isfinite(checksum)
 
     def optimizer_state(self) -> dict[str, Tensor]:
         workspace = self.workspace

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-import torch
 import triton
 import triton.language as tl
 
@@ -82,17 +81,44 @@ def _moments(y, column, mask, OUTPUTS: tl.constexpr):
 
 
 @triton.jit
-def _scores(base, here, weight, bias, settings, n_features, ROWS: tl.constexpr, FEATURES: tl.constexpr):
-    """f(x) of some rows at one split, and its steepness under noise on the inputs."""
-    sums = tl.zeros([ROWS], dtype=weight.dtype.element_ty)
-    squares = tl.zeros([FEATURES], dtype=weight.dtype.element_ty)
-    for start in range(0, n_features, FEATURES):
-        feature = start + tl.arange(0, FEATURES)
-        inside = feature < n_features
-        x = tl.load(base[:, None] + feature[None, :], mask=here[:, None] & inside[None, :], other=0.0)
-        beta = tl.load(weight + feature, mask=inside, other=0.0)
-        sums += tl.sum(x * beta[None, :], axis=1)
-        squares += beta * beta
+def _await_previous(OVERLAPS: tl.constexpr):
+    """Wait until the kernel before has ended, beside which this one has begun; let the next one begin."""
+    if OVERLAPS:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
+
+
+@triton.jit
+def _load_rows(base, here, start, n_features, FEATURES: tl.constexpr):
+    """Read some features of some rows."""
+    feature = start + tl.arange(0, FEATURES)
+    return tl.load(base[:, None] + feature[None, :], mask=here[:, None] & (feature < n_features)[None, :], other=0.0)
+
+
+@triton.jit
+def _scores_of(x, weight, start, n_features, FEATURES: tl.constexpr):
+    """Products of some features of rows with their weights, and the squares of these."""
+    feature = start + tl.arange(0, FEATURES)
+    beta = tl.load(weight + feature, mask=feature < n_features, other=0.0)
+    return tl.sum(x * beta[None, :], axis=1), beta * beta
+
+
+@triton.jit
+def _store_gradient(x, residual, line, start, n_features, FEATURES: tl.constexpr):
+    """Store the gradient of some weights."""
+    feature = start + tl.arange(0, FEATURES)
+    tl.store(line + feature, tl.sum(x * residual[:, None], axis=0), mask=feature < n_features)
+
+
+@triton.jit
+def _scores(first, base, here, weight, bias, settings, n_features, FEATURES: tl.constexpr):
+    """f(x) of some rows at one split, and its steepness under noise on the inputs; ``first`` are their features."""
+    sums, squares = _scores_of(first, weight, 0, n_features, FEATURES)
+    for start in range(FEATURES, n_features, FEATURES):
+        x = _load_rows(base, here, start, n_features, FEATURES)
+        more, of_more = _scores_of(x, weight, start, n_features, FEATURES)
+        sums += more
+        squares += of_more
     return sums + tl.load(bias), _damped(settings, tl.sum(squares, axis=0))
 
 
@@ -129,6 +155,7 @@ def stump_tasks(
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
     FEATURES: tl.constexpr,
+    OVERLAPS: tl.constexpr,
 ):
     """Process a few rows of one stump: their part of the gradient, of the leaf counts and of the log-likelihood.
 
@@ -146,15 +173,21 @@ def stump_tasks(
         label = tl.load(y + row, mask=here, other=0)
     else:
         numbers = y + row * OUTPUTS
+    own_weight = tl.load(sample_weight + row, mask=here, other=0.0)
+    once = own_weight * tl.load(task_in_counts + task)
+    in_loss = tl.load(task_in_loss + task)
+    is_first = tl.load(task_is_first + task) != 0
     base = X + row * n_features
     own = group * n_features
     kind = X.dtype.element_ty
-    new_sum, gamma = _scores(base, here, weight + own, bias + group, settings, n_features, ROWS, FEATURES)
+    first = _load_rows(base, here, 0, n_features, FEATURES)
+    _await_previous(OVERLAPS)
+    new_sum, gamma = _scores(first, base, here, weight + own, bias + group, settings, n_features, FEATURES)
     new_score = gamma * new_sum
     old_score = new_score
     if not FRESH:
         old_sum, old_gamma = _scores(
-            base, here, before_weight + own, before_bias + group, settings, n_features, ROWS, FEATURES
+            first, base, here, before_weight + own, before_bias + group, settings, n_features, FEATURES
         )
         old_score = old_gamma * old_sum
     if OUTPUTS == 0:
@@ -169,18 +202,13 @@ def stump_tasks(
         right = _log_sigmoid(old_score) + tl.maximum(right_density, left_density - DOUBT)
     h_left, h_right = _sigmoid(left - right), _sigmoid(right - left)  # 1 − h would lose the smaller one's digits
     likelihood = tl.maximum(left, right) + tl.log(1.0 + tl.exp(-tl.abs(right - left)))
-    own_weight = tl.load(sample_weight + row, mask=here, other=0.0)
-    once = own_weight * tl.load(task_in_counts + task)
-    in_loss = tl.load(task_in_loss + task)
     residual = gamma * own_weight * in_loss * (h_left * _sigmoid(new_score) - h_right * _sigmoid(-new_score))
 
-    for start in range(0, n_features, FEATURES):
-        feature = start + tl.arange(0, FEATURES)
-        inside = feature < n_features
-        x = tl.load(base[:, None] + feature[None, :], mask=here[:, None] & inside[None, :], other=0.0)
-        tl.store(
-            gradient + slot.to(tl.int64) * n_features + feature, tl.sum(x * residual[:, None], axis=0), mask=inside
-        )
+    line = gradient + slot.to(tl.int64) * n_features
+    _store_gradient(first, residual, line, 0, n_features, FEATURES)
+    for start in range(FEATURES, n_features, FEATURES):
+        x = _load_rows(base, here, start, n_features, FEATURES)
+        _store_gradient(x, residual, line, start, n_features, FEATURES)
     tl.store(bias_gradient + slot, tl.sum(residual, axis=0))
     tl.store(pull + slot, -tl.load(settings + NOISE) * gamma * gamma * tl.sum(residual * new_sum, axis=0))
     tl.store(log_likelihood + task, tl.sum(tl.where(here, once * likelihood, 0.0), axis=0))
@@ -192,7 +220,6 @@ def stump_tasks(
     into = counts + task.to(tl.int64) * 2 * width + column
     tl.store(into, tl.sum(adds * (once * h_left)[:, None], axis=0), mask=column < width)
     tl.store(into + width, tl.sum(adds * (once * h_right)[:, None], axis=0), mask=column < width)
-    is_first = tl.load(task_is_first + task) != 0
     tl.store(steps + group, tl.load(steps + group) + 1, mask=is_first)
 
 
@@ -246,7 +273,7 @@ def route(
     step,
     before_at,
     score_width,
-    n_splits,
+    n_slots,
     n_leaves,
     n_levels,
     width,
@@ -256,6 +283,7 @@ def route(
 ):
     """Route one row through the tree: down to the responsibilities of the leaves, up to the residuals of the splits.
 
+    ``left_node`` and ``right_node`` are in the order of ``level_splits``; leaves follow ``n_slots`` places of splits.
     ``nodes`` is the row's own line of working memory: log μ on the way down, masses on the way up. Into its line of
     ``adds`` goes what it adds to the counts of a leaf that is wholly responsible for it.
     """
@@ -268,7 +296,7 @@ def route(
         numbers = y + row * OUTPUTS
     weight = tl.load(sample_weight + row)
     mass_threshold = tl.load(settings + MASS_THRESHOLD)
-    line = nodes + here.to(tl.int64) * (n_splits + n_leaves)
+    line = nodes + here.to(tl.int64) * (n_slots + n_leaves)
     score = scores + here.to(tl.int64) * score_width
     one = tl.arange(0, 1)
     tl.store(line + one, tl.zeros([1], dtype=kind))
@@ -285,11 +313,11 @@ def route(
             softplus = tl.log(1.0 + tl.exp(-tl.abs(z)))
             left = log_reach + tl.minimum(-z, 0.0) - softplus
             right = log_reach + tl.minimum(z, 0.0) - softplus
-            tl.store(line + tl.load(left_node + split, mask=mask, other=0), left, mask=mask)
-            tl.store(line + tl.load(right_node + split, mask=mask, other=0), right, mask=mask)
+            tl.store(line + tl.load(left_node + place, mask=mask, other=0), left, mask=mask)
+            tl.store(line + tl.load(right_node + place, mask=mask, other=0), right, mask=mask)
         tl.debug_barrier()
 
-    leaves = line + n_splits
+    leaves = line + n_slots
     if OUTPUTS > 0:
         densest = tl.full([NODES], float("-inf"), dtype=kind)
         for start in range(0, n_leaves, NODES):
@@ -334,14 +362,14 @@ def route(
             place = first + tl.arange(0, NODES)
             mask = place < end
             split = tl.load(level_splits + place, mask=mask, other=0)
-            left = tl.load(line + tl.load(left_node + split, mask=mask, other=0), mask=mask)
-            right = tl.load(line + tl.load(right_node + split, mask=mask, other=0), mask=mask)
+            left = tl.load(line + tl.load(left_node + place, mask=mask, other=0), mask=mask)
+            right = tl.load(line + tl.load(right_node + place, mask=mask, other=0), mask=mask)
             mass = left + right
             enough = mask & (mass >= mass_threshold)
             gamma = tl.load(steepness + split, mask=mask)
             z = gamma * (tl.load(score + split, mask=mask) + tl.load(bias + split, mask=mask))
             wrong = tl.where(enough, gamma * scale * (left * _sigmoid(z) - right * _sigmoid(-z)), 0.0)
-            tl.store(residual + here.to(tl.int64) * n_splits + split, wrong, mask=mask)
+            tl.store(residual + here.to(tl.int64) * n_slots + split, wrong, mask=mask)
             tl.store(line + split, mass, mask=mask)
             tl.store(reached + split, 1, mask=enough)
         tl.debug_barrier()
@@ -381,9 +409,8 @@ def laplacian_gradient(weight, gradient, settings, shares, height, line, channel
     image = weight + split * n_features + feature
     center = tl.load(image, mask=inside, other=0.0)
     column = feature % line
-    pull = tl.zeros([FEATURES], dtype=weight.dtype.element_ty)
     above = inside & (feature >= line)
-    pull += tl.where(above, center - tl.load(image - line, mask=above, other=0.0), 0.0)
+    pull = tl.where(above, center - tl.load(image - line, mask=above, other=0.0), 0.0)
     below = inside & (feature < (height - 1) * line)
     pull += tl.where(below, center - tl.load(image + line, mask=below, other=0.0), 0.0)
     before = inside & (column >= channels)
@@ -409,26 +436,23 @@ def _adam_step(value, mean, square, gradient, steps, learning_rate, l1):
 
 
 @triton.jit
-def _move_weights(
-    at,
-    inside,
-    total,
-    rate,
-    shrinkage,
-    taken,
-    weight,
-    weight_mean,
-    weight_square,
-    penalty_gradient,
-    SPATIAL: tl.constexpr,
-):
-    """Take a step on some weights with their gradient; return the new ones."""
-    if SPATIAL:
-        total += tl.load(penalty_gradient + at, mask=inside, other=0.0)
+def _load_moments(at, inside, parameters):
+    """Read some weights and their moments."""
+    weight, weight_mean, weight_square = parameters
     value = tl.load(weight + at, mask=inside, other=0.0)
     mean = tl.load(weight_mean + at, mask=inside, other=0.0)
     square = tl.load(weight_square + at, mask=inside, other=0.0)
-    l2, l1 = shrinkage
+    return value, mean, square
+
+
+@triton.jit
+def _move_weights(at, inside, moments, total, options, parameters, penalty_gradient, SPATIAL: tl.constexpr):
+    """Take a step on some weights with their gradient; return the new ones."""
+    weight, weight_mean, weight_square = parameters
+    if SPATIAL:
+        total += tl.load(penalty_gradient + at, mask=inside, other=0.0)
+    value, mean, square = moments
+    l2, l1, rate, taken = options
     value, mean, square = _adam_step(value, mean, square, total + l2 * value, taken, rate, l1)
     tl.store(weight + at, value, mask=inside)
     tl.store(weight_mean + at, mean, mask=inside)
@@ -476,6 +500,7 @@ def move_stumps(
     SPATIAL: tl.constexpr,
     FEATURES: tl.constexpr,
     TASKS: tl.constexpr,
+    OVERLAPS: tl.constexpr,
 ):
     """Sum the gradient of one stump over its tasks and take its step, a few features at a time."""
     number = tl.program_id(0)
@@ -485,6 +510,10 @@ def move_stumps(
     kind = weight.dtype.element_ty
     feature = tl.program_id(1) * FEATURES + tl.arange(0, FEATURES)
     inside = feature < n_features
+    at = split * n_features + feature
+    parameters = weight, weight_mean, weight_square
+    moments = _load_moments(at, inside, parameters)
+    _await_previous(OVERLAPS)
     total = tl.zeros([FEATURES], dtype=kind)
     bias_total = tl.zeros([TASKS], dtype=kind)
     pull_total = tl.zeros([TASKS], dtype=kind)
@@ -497,13 +526,42 @@ def move_stumps(
     taken = tl.load(steps + split)
     rate = tl.load(settings + LEARNING_RATE)
     share = tl.load(shares + split)
-    shrinkage = 2.0 * tl.load(settings + L2) * share + tl.sum(pull_total, axis=0), tl.load(settings + L1) * share
-    at = split * n_features + feature
-    _move_weights(
-        at, inside, total, rate, shrinkage, taken, weight, weight_mean, weight_square, penalty_gradient, SPATIAL
-    )
+    l2, l1 = 2.0 * tl.load(settings + L2) * share + tl.sum(pull_total, axis=0), tl.load(settings + L1) * share
+    _move_weights(at, inside, moments, total, (l2, l1, rate, taken), parameters, penalty_gradient, SPATIAL)
     if tl.program_id(1) == 0:
         _move_bias(split, tl.sum(bias_total, axis=0), rate, taken, bias, bias_mean, bias_square)
+
+
+@triton.jit
+def _gradient_of(split, feature, n_features, gradient, sums, units, IN_UNITS: tl.constexpr):
+    """Read the gradient of some weights of a split, or compute it from sums in integer units."""
+    inside = feature < n_features
+    if IN_UNITS:
+        unit = tl.load(units + feature, mask=inside, other=1.0)
+        whole = tl.load(sums + split.to(tl.int64) * (n_features + 2) + feature, mask=inside, other=0)
+        found = (whole.to(tl.float64) * unit).to(gradient.dtype.element_ty)
+    else:
+        found = tl.load(gradient + split * n_features + feature, mask=inside, other=0.0)
+    return found
+
+
+@triton.jit
+def _sum_products(split, n_features, weight, gradient, sums, units, IN_UNITS: tl.constexpr, FEATURES: tl.constexpr):
+    """Multiply the weights of a split with their gradients."""
+    products = tl.zeros([FEATURES], dtype=weight.dtype.element_ty)
+    for start in range(0, n_features, FEATURES):
+        feature = start + tl.arange(0, FEATURES)
+        value = tl.load(weight + split * n_features + feature, mask=feature < n_features, other=0.0)
+        products += value * _gradient_of(split, feature, n_features, gradient, sums, units, IN_UNITS)
+    return tl.sum(products, axis=0)
+
+
+@triton.jit
+def _clear(line, n_values, FEATURES: tl.constexpr):
+    """Set integers to zero."""
+    for start in range(0, n_values, FEATURES):
+        place = start + tl.arange(0, FEATURES)
+        tl.store(line + place, tl.zeros([FEATURES], dtype=tl.int64), mask=place < n_values)
 
 
 @specialized("weight", "weight_mean", "weight_square", "gradient", "n_features")
@@ -518,51 +576,61 @@ def move_splits(
     moving,
     gradient,
     bias_gradient,
+    sums,
+    units,
+    largest_number,
     penalty_gradient,
     steepness,
     settings,
     shares,
     n_features,
     SPATIAL: tl.constexpr,
+    IN_UNITS: tl.constexpr,
     FEATURES: tl.constexpr,
 ):
     """Take the step of one split if a row has reached it, and compute its new steepness.
 
     Under noise the steepness falls with ‖β‖, which adds −(π/8) σ² γ² Σ r f to the gradient per unit of each weight.
-    Σ r f is β times the gradient plus b times the bias's own.
+    Σ r f is β times the gradient plus b times the bias's own. ``IN_UNITS`` gradients are integers in ``sums``, which
+    are set to zero; their last one says how often the split was reached.
     """
     split = tl.program_id(0)
-    if tl.load(moving + split) != 0:
-        taken = tl.load(steps + split) + 1
-        kind = weight.dtype.element_ty
-        products = tl.zeros([FEATURES], dtype=kind)
-        for start in range(0, n_features, FEATURES):
-            feature = start + tl.arange(0, FEATURES)
-            at = split * n_features + feature
-            value = tl.load(weight + at, mask=feature < n_features, other=0.0)
-            products += value * tl.load(gradient + at, mask=feature < n_features, other=0.0)
-        gamma = tl.load(steepness + split)
+    line = sums + split.to(tl.int64) * (n_features + 2)
+    kind = weight.dtype.element_ty
+    if IN_UNITS:
+        number = tl.load(line + n_features + 1)
+        tl.atomic_max(largest_number, number)
+        bias_total = (tl.load(line + n_features).to(tl.float64) * tl.load(units + n_features)).to(kind)
+    else:
+        number = tl.load(moving + split)
         bias_total = tl.load(bias_gradient + split)
-        product = tl.sum(products, axis=0) + bias_total * tl.load(bias + split)
+    if number > 0:
+        taken = tl.load(steps + split) + 1
+        product = _sum_products(split, n_features, weight, gradient, sums, units, IN_UNITS, FEATURES)
+        gamma = tl.load(steepness + split)
+        product += bias_total * tl.load(bias + split)
         pull = -tl.load(settings + NOISE) * gamma * gamma * product
         rate = tl.load(settings + LEARNING_RATE)
         share = tl.load(shares + split)
-        shrinkage = 2.0 * tl.load(settings + L2) * share + pull, tl.load(settings + L1) * share
+        options = 2.0 * tl.load(settings + L2) * share + pull, tl.load(settings + L1) * share, rate, taken
+        parameters = weight, weight_mean, weight_square
         squares = tl.zeros([FEATURES], dtype=kind)
         for start in range(0, n_features, FEATURES):
             feature = start + tl.arange(0, FEATURES)
             inside = feature < n_features
             at = split * n_features + feature
-            total = tl.load(gradient + at, mask=inside, other=0.0)
-            value = _move_weights(
-                at, inside, total, rate, shrinkage, taken, weight, weight_mean, weight_square, penalty_gradient, SPATIAL
-            )
+            total = _gradient_of(split, feature, n_features, gradient, sums, units, IN_UNITS)
+            moments = _load_moments(at, inside, parameters)
+            value = _move_weights(at, inside, moments, total, options, parameters, penalty_gradient, SPATIAL)
             squares += tl.where(inside, value * value, 0.0)
         tl.debug_barrier()
         _move_bias(split, bias_total, rate, taken, bias, bias_mean, bias_square)
         tl.store(steepness + split, _damped(settings, tl.sum(squares, axis=0)))
         tl.store(steps + split, taken)
         tl.store(moving + split, 0)
+    if IN_UNITS:
+        tl.debug_barrier()
+        _clear(line, n_features + 2, FEATURES)
 
 
 MAX_UNITS = tl.constexpr(2.0**50)
@@ -629,67 +697,3 @@ def add_in_units(
     added = tl.sum(tl.where(inside, n_bad, 0), axis=0) * OUT_OF_BOUNDS
     added += tl.where(tl.program_id(1) == 0, n_reached, 0).to(tl.int64)
     tl.atomic_add(line + n_features + 1, added, mask=added != 0)  # whole numbers, whose order does not matter
-
-
-@specialized("gradient", "n_features")
-def take_sums(sums, units, gradient, bias_gradient, moving, largest_number, n_features, FEATURES: tl.constexpr):
-    """Turn the sums of one split into its gradient, set them to zero, and record how often it was reached."""
-    split = tl.program_id(0)
-    line = sums + split.to(tl.int64) * (n_features + 2)
-    number = tl.load(line + n_features + 1)
-    kind = gradient.dtype.element_ty
-    for start in range(0, n_features + 1, FEATURES):
-        feature = start + tl.arange(0, FEATURES)
-        inside = feature <= n_features
-        unit = tl.load(units + feature, mask=inside, other=1.0)
-        value = (tl.load(line + feature, mask=inside, other=0).to(tl.float64) * unit).to(kind)
-        tl.store(gradient + split * n_features + feature, value, mask=feature < n_features)
-        tl.store(bias_gradient + split + feature * 0, value, mask=feature == n_features)
-    tl.debug_barrier()
-    for start in range(0, n_features + 2, FEATURES):
-        feature = start + tl.arange(0, FEATURES)
-        tl.store(line + feature, tl.zeros([FEATURES], dtype=tl.int64), mask=feature < n_features + 2)
-    tl.store(moving + split, (number > 0).to(tl.int32))
-    tl.atomic_max(largest_number, number)
-
-
-TYPES: dict[str, str] = {
-    **dict.fromkeys(("order", "task_group", "task_begin", "task_rows", "group_tasks", "group_start"), "int64"),
-    **dict.fromkeys(("level_splits", "left_node", "right_node", "splits", "slots", "starts", "ends", "sums"), "int64"),
-    **dict.fromkeys(("task_is_first", "steps", "moving", "reached", "level_start"), "int32"),
-    **dict.fromkeys(("units",), "float64"),
-    "largest_number": "int64",
-}
-"""Types of the tensors of all kernels; others have the type of the rows."""
-
-NUMBERS = {"first_task", "width", "n_cells", "begin", "step", "before_at", "score_width", "n_splits", "n_leaves"}
-NUMBERS |= {"n_levels", "first_split", "first_slot", "height", "line", "channels", "n_parts"}
-"""Arguments that are numbers."""
-
-
-CAN_BUILD_IN_THREADS = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 5)
-"""Later versions of Triton are meant to build kernels in several threads."""
-
-BUILT_AHEAD: dict[str, dict[str, Any]] = {
-    "stump_tasks": {"ROWS": ROWS_PER_TASK, "num_warps": WARPS_OF_TASKS},
-    "move_stumps": {"FEATURES": FEATURES_AT_ONCE, "TASKS": TASKS_AT_ONCE},
-    "stump_counts": {"TASKS": TASKS_AT_ONCE},
-    "damp": {},
-    "route": {"NODES": NODES_AT_ONCE},
-    "move_splits": {},
-}
-"""Kernels of every training, and the constants of each that do not depend on it."""
-
-
-def build(name: str, dtype: torch.dtype, y: torch.dtype, n_features: int, constants: dict[str, Any]) -> None:
-    """Build a kernel and its launcher without running it; those that are there already are taken as they are."""
-    kernel = globals()[name]
-    known = {"y": y, "n_features": n_features, "FEATURES": constants["ROW_BLOCK"], **constants, **BUILT_AHEAD[name]}
-    arguments = []
-    for argument in kernel.arg_names:
-        number, tensor = (2 if argument in NUMBERS else None), TYPES.get(argument)
-        default = number or (getattr(torch, tensor) if tensor else dtype)
-        arguments.append(known.get(argument, default))
-    options = {option: known[option] for option in ("num_warps",) if option in known}
-    built = kernel.warmup(*arguments, grid=(1,), **options)
-    getattr(built, "run", None)  # which compiles the launcher

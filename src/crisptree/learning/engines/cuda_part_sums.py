@@ -12,14 +12,13 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.engines.base import Parts, PartStep
+from crisptree.learning.engines.cuda_build import build_kernels, kernels
 from crisptree.learning.engines.cuda_engine import (
     MAX_LAUNCHES,
     CudaEngine,
     CudaWorkspace,
     StumpWorkspace,
     TreeWorkspace,
-    build_kernels,
-    kernels,
 )
 from crisptree.learning.engines.cuda_graphs import capture_graph, launching, on_device
 from crisptree.learning.engines.torch_engine import OUT_OF_BOUNDS, scaled_units
@@ -30,12 +29,13 @@ from crisptree.learning.samples import Samples
 class PartWorkspace(CudaWorkspace):
     """Gradients of parts of the rows, which are added up in units before the splits move."""
 
+    sums_in_units = True
     likelihood_part: Any
     part_counts: Tensor
 
     def set_parts(self, parts: Parts) -> None:
         """Allocate memory for sums over parts."""
-        self.gradient, self.bias_gradient = torch.empty_like(self.weight), torch.empty_like(self.bias)
+        self.gradient, self.bias_gradient = self.weight, self.bias  # not used: ``sums`` are
         self.sums = torch.zeros(self.n_splits, self.n_features + 2, dtype=torch.int64, device=self.device)
         self.number = torch.zeros((), dtype=torch.int64, device=self.device)
         self.units = self.numbers(parts.units)
@@ -53,20 +53,6 @@ class PartWorkspace(CudaWorkspace):
     @abstractmethod
     def counts_by_part(self) -> Tensor:
         """Sum the leaf counts of the epoch.  (n_parts, n_leaves, …)"""
-
-    def move_sums(self) -> None:
-        """Move the splits with rows in some process, and set ``sums`` to zero."""
-        kernels.take_sums[(self.n_splits,)](
-            self.sums,
-            self.scaled_units,
-            self.gradient,
-            self.bias_gradient,
-            self.moving,
-            self.number,
-            self.n_features,
-            FEATURES=self.row_block,
-        )
-        self.move_splits()
 
     def add_in_units(
         self,
@@ -133,6 +119,8 @@ class PartStumpWorkspace(StumpWorkspace, PartWorkspace):
 class PartTreeWorkspace(TreeWorkspace, PartWorkspace):
     """Products of every part by itself, all of one shape: what a part adds does not depend on the others."""
 
+    multiple = 1
+
     def __init__(
         self, state: Any, samples: Samples, plan: Plan, fresh: bool, parts: Parts, steps: list[PartStep]
     ) -> None:
@@ -176,17 +164,16 @@ class PartTreeWorkspace(TreeWorkspace, PartWorkspace):
         self.log_likelihood.zero_()
 
     def add(self, step: int) -> None:
-        products = self.both_weights.reshape(-1, self.n_features).T
         for begin, end, part in self.pieces[step]:
             rows, shape = end - begin, (len(part), (end - begin) // len(part), -1)
             torch.index_select(self.rows, 0, self.places[begin:end], out=self.x[:rows])
             x = self.x[:rows].view(shape)
-            torch.bmm(x, products.expand(len(part), -1, -1), out=self.scores[:rows].view(shape))
+            torch.bmm(x, self.products.expand(len(part), -1, -1), out=self.scores[:rows].view(shape))
             self._route(step, begin, rows)
             residual = self.residual[:rows].view(shape)
             unused = part, part, part
             self.add_in_units(residual.mT @ x, residual.sum(dim=1), self.n_splits, unused, n_parts=len(part))
-            h = self.nodes[:rows, self.n_splits :].view(shape)
+            h = self.nodes[:rows, self.n_slots :].view(shape)
             self.part_counts.index_add_(0, part, h.mT @ self.adds[:rows].view(shape))
 
     def counts_by_part(self) -> Tensor:
@@ -209,7 +196,7 @@ class CudaPartSums(CudaEngine):
         self.state, self.samples, self.plan, self.parts, self.part_steps = state, samples, plan, parts, steps
         kind = PartTreeWorkspace if state.is_whole_tree else PartStumpWorkspace
         self.workspace = kind(state, samples, plan, fresh, parts, steps)
-        build_kernels(self.workspace)
+        build_kernels(self.workspace.kernel_key)
         self.sums, self.n_epochs, self.graph = self.workspace.sums, 0, None
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.weights: Any = None
@@ -243,7 +230,7 @@ class CudaPartSums(CudaEngine):
 
     def _record_steps(self) -> None:
         """Capture every step as two graphs, between which processes communicate."""
-        self.graphs[MOVE] = capture_graph(self.workspace.move_sums)
+        self.graphs[MOVE] = capture_graph(self.workspace.move_splits)
         pool = self.graphs[MOVE].pool()  # graphs that never run at the same time share their memory
         for number, step in enumerate(self.part_steps):
             if len(step.update.active):
@@ -253,7 +240,7 @@ class CudaPartSums(CudaEngine):
         self._run(step, partial(self.workspace.add, step))
 
     def move(self) -> None:
-        self._run(MOVE, self.workspace.move_sums)
+        self._run(MOVE, self.workspace.move_splits)
 
     def _run(self, graph: int, launch: Callable[[], None]) -> None:
         if graph in self.graphs:
