@@ -7,6 +7,7 @@ and scores a candidate as a tree or as a small forest. Imported only when someth
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from crisptree.data.raw_rows import Scaling
 from crisptree.data.rows import learn_scaling
+from crisptree.exceptions import CrispTreeWarning
 from crisptree.inference.flat_tree import has_linear_leaves
 from crisptree.learning.linear_leaves import LeafRows
 from crisptree.learning.options import ADAM, LBFGS, Plan, Spec
@@ -95,7 +97,8 @@ probabilities of 0 and 1. A share of the rows is the same for weighted and for r
 ALWAYS_FREE = ("max_depth", "min_samples_leaf", "finetune_epochs")
 """Parameters that candidates may set although a number is given, as an upper bound or for thresholds."""
 
-TrialCallback = Callable[[Trial], None]
+TrialCallback = Callable[[Trial, float], None]
+"""Receives a trial and the fraction of the selection that is done, as far as that can be told."""
 
 
 class Resolution(NamedTuple):
@@ -109,7 +112,7 @@ class Resolution(NamedTuple):
 @contextmanager
 def ignore_trials() -> Iterator[TrialCallback]:
     """Provide a listener that does nothing."""
-    yield lambda trial: None
+    yield lambda trial, fraction: None
 
 
 def resolve(
@@ -152,7 +155,8 @@ def resolve(
         parameters = dict(parameters) | {"optimizer": ADAM}  # trials are trained as the fit will be
     selected, trials = dict(previous or {}), list[Trial]()
     is_fast = parameters.get("effort") == "fast"
-    if previous is None and is_unresolved(parameters) and has_candidates(parameters) and not is_fast:
+    is_selecting = previous is None and is_unresolved(parameters) and has_candidates(parameters) and not is_fast
+    if is_selecting:
         rows = task if load_rows is None else load_rows()
 
         def select() -> tuple[dict[str, Any], list[Trial]]:
@@ -163,6 +167,10 @@ def resolve(
         selected, trials = task.compute_once(select)
     limited = resolve_depth(parameters, task.target.name)
     is_untuned = is_fast or task.n_rows < MIN_ROWS
+    if is_selecting and not trials and task.n_rows < MIN_ROWS and task.is_first:
+        shrunk = ", and leaves are shrunk by a fixed strength" if is_auto(parameters, "shrinkage") else ""
+        text = f"fewer than {MIN_ROWS} rows to train on: nothing was tuned{shrunk}. Compare with other depths and "
+        warnings.warn(f"{text}strengths of shrinkage on rows of your own.", CrispTreeWarning, stacklevel=2)
     if is_untuned and not selected and is_auto(parameters, "shrinkage"):
         limited["shrinkage"] = min(UNTUNED_SHRINKAGE, UNTUNED_SHARE * task.n_rows) * task.mean_weight
     resolved = apply_selected(limited, selected, image_shape, is_sparse=task.is_sparse)
@@ -180,7 +188,7 @@ class CandidateSearch:
         image_shape: tuple[int, ...] | None,
         seed: int,
         source: npt.NDArray[np.intp] | None = None,
-        on_trial: TrialCallback = lambda trial: None,
+        on_trial: TrialCallback = lambda trial, fraction: None,
     ) -> None:
         self.has_free_depth = is_auto(parameters, "max_depth")
         self.parameters = resolve_depth(parameters, task.target.name)
@@ -256,7 +264,12 @@ class CandidateSearch:
     def add(self, trial: Trial) -> None:
         """Record a trial."""
         self.trials.append(replace(trial, candidate=self.n_candidates))
-        self.on_trial(self.trials[-1])
+        self.on_trial(self.trials[-1], self.fraction_done)
+
+    @property
+    def fraction_done(self) -> float:
+        """Fraction of the work of all candidates that is done, if there are as many as usual."""
+        return 0.5
 
     @property
     def best(self) -> Trial:
