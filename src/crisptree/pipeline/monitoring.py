@@ -174,6 +174,10 @@ SECONDS_BETWEEN_FRAMES = 0.2
 MIN_SECONDS_FOR_ESTIMATE, MIN_FRACTION_FOR_ESTIMATE = 1.0, 0.1
 """The remaining time is estimated after so many seconds, and after so much of the task."""
 
+SHARE_OF_NEXT_LEVEL = 0.9
+"""Work of a level of growth relative to that of the level above: between 1, where all rows reach the last level, and
+growth that ends early because leaves are pure. Both are estimated within a factor of 2 for most of the time."""
+
 SECONDS_BEFORE_DISPLAY = 3.0
 """Seconds after which a fit with verbose=None shows its progress."""
 
@@ -389,13 +393,17 @@ class ProgressDisplay:
 
 
 def fraction_done(record: EpochRecord) -> float | None:
-    """Return the fraction of the phase that a record completes; None for an unknown number of levels."""
+    """Return the fraction of the phase that a record completes; None for an unknown number of levels.
+
+    A level of growth counts ``SHARE_OF_NEXT_LEVEL`` of the one above.
+    """
     within = record.epoch / record.n_epochs
     if record.phase != "grow":
         return within
     if record.n_levels is None:
         return None
-    return (record.level - 1 + within) / max(record.n_levels, record.level)
+    left, never = (SHARE_OF_NEXT_LEVEL**level for level in (record.level - 1 + within, max(record.n_levels, record.level)))
+    return (1 - left) / (1 - never)
 
 
 def _format_time_left(fraction: float | None, left: float | None) -> str:

@@ -33,6 +33,7 @@ from crisptree.selection.candidates import (
     IMAGE_ROUNDS,
     LARGE_TREE_ROUNDS,
     THRESHOLD_ROUNDS,
+    USUAL_WORK,
     Batch,
     Round,
     Trial,
@@ -93,6 +94,9 @@ training can empty leaves of a regression tree, so short trials overestimate it.
 UNTUNED_SHRINKAGE, UNTUNED_SHARE = 8.0, 0.2
 """Shrinkage in rows where nothing is selected, and its largest share of all rows: without it leaves of few rows predict
 probabilities of 0 and 1. A share of the rows is the same for weighted and for repeated rows."""
+
+MAX_FRACTION_DONE = 0.95
+"""How much of a selection is done at most while it goes on, since it may have more candidates than usual."""
 
 ALWAYS_FREE = ("max_depth", "min_samples_leaf", "finetune_epochs")
 """Parameters that candidates may set although a number is given, as an upper bound or for thresholds."""
@@ -206,7 +210,7 @@ class CandidateSearch:
         self.rescaled: dict[str | None, list[Fold]] = {}
         self.tasks: dict[str | None, TrainingTask] = {}
         self.trials: list[Trial] = []
-        self.n_candidates, self.started = 0, monotonic()
+        self.n_candidates, self.work, self.started = 0, 0.0, monotonic()
 
     def run(self) -> tuple[dict[str, Any], list[Trial]]:
         """Return the selected values and all trials; nothing where there are too few rows."""
@@ -240,8 +244,9 @@ class CandidateSearch:
             if self.n_candidates and self.is_time_over:
                 return False
             candidates = [self.make_task(values) for values in allowed[first : first + at_once]]
-            for trials in self.evaluator.evaluate(candidates):
+            for candidate, trials in zip(candidates, self.evaluator.evaluate(candidates), strict=True):
                 self.n_candidates += 1
+                self.work += self.estimate_work(candidate.values)
                 for trial in trials:
                     self.add(trial)
         return len(allowed) == len(fresh)
@@ -268,8 +273,23 @@ class CandidateSearch:
 
     @property
     def fraction_done(self) -> float:
-        """Fraction of the work of all candidates that is done, if there are as many as usual."""
-        return 0.5
+        """Fraction of the selection that is done, if its candidates take as much work as usual."""
+        count, seconds = self.parameters["max_candidates"], self.parameters["time_budget"]
+        total = self.usual_work if count is None else min(self.usual_work, count)
+        spent = 0.0 if not seconds else (monotonic() - self.started) / seconds
+        return min(max(self.work / total, spent), MAX_FRACTION_DONE)
+
+    @property
+    def usual_work(self) -> float:
+        """Number of candidates that a selection usually has, by the work of the first ones."""
+        return USUAL_WORK.get(self.rounds, len(self.rounds))
+
+    def estimate_work(self, values: Mapping[str, Any]) -> float:
+        """Estimate the work of a candidate: of trees that Adam trains by their depth, while thresholds take little."""
+        if self.rounds is not LARGE_TREE_ROUNDS:
+            return 1.0
+        depth, most = values.get("max_depth"), self.max_depth
+        return 0.1 if values.get("finetune_epochs") == 0 else 1.0 if not (depth and most) else depth / most
 
     @property
     def best(self) -> Trial:
