@@ -402,7 +402,9 @@ def fraction_done(record: EpochRecord) -> float | None:
         return within
     if record.n_levels is None:
         return None
-    left, never = (SHARE_OF_NEXT_LEVEL**level for level in (record.level - 1 + within, max(record.n_levels, record.level)))
+    left, never = (
+        SHARE_OF_NEXT_LEVEL**level for level in (record.level - 1 + within, max(record.n_levels, record.level))
+    )
     return (1 - left) / (1 - never)
 
 

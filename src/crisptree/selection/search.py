@@ -210,7 +210,7 @@ class CandidateSearch:
         self.rescaled: dict[str | None, list[Fold]] = {}
         self.tasks: dict[str | None, TrainingTask] = {}
         self.trials: list[Trial] = []
-        self.n_candidates, self.work, self.started = 0, 0.0, monotonic()
+        self.n_candidates, self.work, self.seconds, self.started = 0, 0.0, 0.0, monotonic()
 
     def run(self) -> tuple[dict[str, Any], list[Trial]]:
         """Return the selected values and all trials; nothing where there are too few rows."""
@@ -263,8 +263,11 @@ class CandidateSearch:
     @property
     def is_time_over(self) -> bool:
         """True if no further candidate is to be trained."""
-        seconds = self.parameters["time_budget"]
-        return seconds is not None and monotonic() - self.started >= seconds
+        budget = self.parameters["time_budget"]
+        if budget is None:
+            return False
+        self.seconds = monotonic() - self.started
+        return bool(self.seconds >= budget)
 
     def add(self, trial: Trial) -> None:
         """Record a trial."""
@@ -276,7 +279,7 @@ class CandidateSearch:
         """Fraction of the selection that is done, if its candidates take as much work as usual."""
         count, seconds = self.parameters["max_candidates"], self.parameters["time_budget"]
         total = self.usual_work if count is None else min(self.usual_work, count)
-        spent = 0.0 if not seconds else (monotonic() - self.started) / seconds
+        spent = self.seconds / seconds if seconds else 0.0
         return min(max(self.work / total, spent), MAX_FRACTION_DONE)
 
     @property
