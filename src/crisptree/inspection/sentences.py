@@ -144,10 +144,18 @@ class SumCondition(RangeCondition):
     def of(cls, rule: SplitRule, names: list[str], digits: int) -> SumCondition:
         """Make the condition of the rows that satisfy a rule."""
         terms, more = rule.format_terms(names, digits)
-        bound = {"low" if rule.sign in ">≥" else "high": rule.threshold}
-        ends = {"has_low": rule.sign == "≥", "has_high": rule.sign != "<"}
-        features = tuple(feature for _, feature in rule.terms)
-        return cls(" ".join(terms), **bound, **ends, decimals=max(digits, 4), terms=terms, features=features, more=more)
+        is_above, features = rule.sign in (">", "≥"), tuple(feature for _, feature in rule.terms)
+        return cls(
+            " ".join(terms),
+            rule.threshold if is_above else -math.inf,
+            math.inf if is_above else rule.threshold,
+            has_low=rule.sign == "≥",
+            has_high=rule.sign != "<",
+            decimals=max(digits, 4),
+            terms=terms,
+            features=features,
+            more=more,
+        )
 
     @property
     def lines(self) -> tuple[str, ...]:  # type: ignore[override]
