@@ -256,7 +256,7 @@ def test_a_selection_estimates_the_fraction_that_is_done(monkeypatch):
         assert fractions == sorted(fractions)
         assert 0 < fractions[0] < 0.5 < fractions[-1] < 1
         for candidate, fraction in heard:
-            assert fraction == pytest.approx(min(candidate / (limit or 17), 0.95))
+            assert fraction == pytest.approx(min(candidate / (limit or 14), 0.95))
 
 
 def test_fits_inside_a_shared_display_show_their_progress_there(clock):

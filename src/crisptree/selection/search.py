@@ -32,6 +32,7 @@ from crisptree.selection.candidates import (
     FIRST_DEPTH,
     IMAGE_ROUNDS,
     LARGE_TREE_ROUNDS,
+    LINEAR_LEAVES_IN_FOREST,
     THRESHOLD_ROUNDS,
     USUAL_WORK,
     Batch,
@@ -285,7 +286,8 @@ class CandidateSearch:
     @property
     def usual_work(self) -> float:
         """Number of candidates that a selection usually has, by the work of the first ones."""
-        return USUAL_WORK.get(self.rounds, len(self.rounds))
+        more = len(LINEAR_LEAVES_IN_FOREST) if self.evaluator.is_ensemble and self.target.is_regression else 0
+        return USUAL_WORK.get(self.rounds, len(self.rounds)) + more
 
     def estimate_work(self, values: Mapping[str, Any]) -> float:
         """Estimate the work of a candidate: of trees that Adam trains by their depth, while thresholds take little."""
