@@ -44,7 +44,7 @@ ALLOWED = {
     "plots": {"structure", "inference", "inspection", "targets"},
     "report": {"structure", "inference", "files", "metrics", "inspection", "export"},
     "parameters": set(),
-    "selection": {"inference", "learning", "targets", "data", "threads", "persistence"},
+    "selection": {"inference", "learning", "targets", "data", "threads", "persistence", "exceptions"},
     "pipeline": {
         *("structure", "tree", "inference", "learning", "selection", "targets", "data", "encoding", "persistence"),
         *("exceptions", "sanitization", "threads"),

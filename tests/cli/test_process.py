@@ -155,12 +155,16 @@ HEAVY = {"torch", "sklearn", "scipy", "pandas", "pyarrow", "matplotlib"}
         (["fit", "table.csv", "-t", "y", "-o", "x.crisp", "--trees", "none"], 2),
         (["fit", "table.csv", "-t", "y", "-o", "table.crisp"], 1),
         (["predict", "nosuch.crisp", "table.csv", "-o", "x.csv"], 1),
+        (["predict", "table.csv", "table.csv", "-o", "x.csv"], 1),
+        (["evaluate", "table.crisp", "table.csv"], 1),
+        (["inspect", "document.json"], 1),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_help_and_refusals_of_arguments_files_and_columns_import_nothing_slow(arguments, code, tmp_path):
     (tmp_path / "table.csv").write_text("a,y\n1,u\n2,v\n")
     (tmp_path / "table.crisp").write_text("")
+    (tmp_path / "document.json").write_text('{"format": "other"}')
     source = (
         "import sys, crisptree.cli as cli\n"
         f"names = {HEAVY!r}\n"

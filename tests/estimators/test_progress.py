@@ -1,5 +1,6 @@
 import io
 import sys
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -94,7 +95,7 @@ def test_an_epoch_shows_phase_level_steepness_loss_and_time_left(clock):
         clock[0] = 60.0
         display.show_epoch(record(n_levels=None))
     assert printed(display) == [
-        "growing level 2/4, epoch 5/10, steepness 1.4, loss 0.5000, validation 0.9100: 38% …",
+        "growing level 2/4, epoch 5/10, steepness 1.4, loss 0.5000, validation 0.9100: 43% …",
         "growing level 2/?, epoch 5/10, steepness 1.4, loss 0.5000 …",
     ]
 
@@ -113,10 +114,15 @@ def test_the_time_left_starts_anew_with_each_phase(clock):
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
-    [({}, 0.375), ({"n_levels": None}, None), ({"phase": "finetune"}, 0.5), ({"level": 4, "epoch": 10}, 1.0)],
+    [
+        ({}, (1 - 0.9**1.5) / (1 - 0.9**4)),
+        ({"n_levels": None}, None),
+        ({"phase": "finetune"}, 0.5),
+        ({"level": 4, "epoch": 10}, 1.0),
+    ],
 )
 def test_the_share_of_the_phase_that_is_done(changes, expected):
-    assert fraction_done(record(**changes)) == expected
+    assert fraction_done(record(**changes)) == (expected and pytest.approx(expected))
 
 
 def test_nothing_is_printed_without_verbose(capfd):
@@ -200,6 +206,68 @@ def test_after_a_tenth_the_time_left_is_right_within_a_factor_of_2(clock, before
                 assert left / 2 <= estimate <= 2 * left
 
 
+@pytest.mark.parametrize("n_levels", [6, 8, 10])
+def test_the_time_left_of_growth_is_right_within_a_factor_of_2_while_rows_reach_all_levels(clock, n_levels):
+    display, epochs = ProgressDisplay(console(force_jupyter=False)), 20
+    display.begin("growing")
+    for level in range(1, n_levels + 1):
+        for epoch in range(1, epochs + 1):
+            clock[0] += 1.0
+            display.show_epoch(record(level=level, n_levels=n_levels, epoch=epoch, n_epochs=epochs))
+            done, left = clock[0], n_levels * epochs - clock[0]
+            estimate = display.time_left.estimate(display.fraction, clock[0])
+            if left and done >= 0.1 * (done + left):
+                assert left / 2 <= estimate <= 2 * left
+
+
+def test_the_time_left_of_growth_that_ends_at_half_of_the_levels_is_right_within_a_factor_of_2_at_first(clock):
+    display, epochs = ProgressDisplay(console(force_jupyter=False)), 20
+    display.begin("growing")
+    for level in (1, 2):
+        for epoch in range(1, epochs + 1):
+            clock[0] += 1.0
+            display.show_epoch(record(level=level, n_levels=8, epoch=epoch, n_epochs=epochs))
+            left, estimate = 4 * epochs - clock[0], display.time_left.estimate(display.fraction, clock[0])
+            assert estimate is None or left / 2 <= estimate <= 2 * left
+
+
+def test_the_time_left_of_a_selection_counts_from_its_begin(clock):
+    display = ProgressDisplay(console())
+    clock[0] = 100.0
+    display.begin("selecting")
+    clock[0] = 112.0
+    display.show_trial(SimpleNamespace(values={"l1": 0.1}, score=0.5), 0.25)
+    assert printed(display) == ["selecting l1=0.1: 0.5000: 25%, 0:36 left"]
+
+
+def test_a_selection_estimates_the_fraction_that_is_done(monkeypatch):
+    X, y = clouds(90)
+    heard = []
+
+    @contextmanager
+    def listen(verbose):
+        yield lambda trial, fraction: heard.append((trial.candidate, fraction))
+
+    monkeypatch.setattr("crisptree.pipeline.trees.display_trials", listen)
+    for limit in (None, 4):
+        heard.clear()
+        CrispTreeClassifier(training=TrainingOptions(max_candidates=limit), random_state=0).fit(X, y)
+        fractions = [fraction for _, fraction in heard]
+        assert fractions == sorted(fractions)
+        assert 0 < fractions[0] < 0.5 < fractions[-1] < 1
+        for candidate, fraction in heard:
+            assert fraction == pytest.approx(min(candidate / (limit or 14), 0.95))
+
+
+def test_fits_inside_a_shared_display_show_their_progress_there(clock):
+    with ProgressDisplay(console()) as display, progress.share_display(display):
+        clock[0] = 30.0
+        for verbose, expected in ((0, ""), (None, "growing")):
+            with record_epochs(verbose, None) as recorder:
+                recorder.record(record())
+            assert display.what == expected
+
+
 @pytest.mark.parametrize("verbose", [None, 0])
 def test_a_fit_shows_its_progress_by_default_after_3_seconds_in_a_notebook(verbose, clock, notebook, monkeypatch):
     monkeypatch.setattr(progress, "Console", lambda stderr: console(force_jupyter=True))
@@ -230,5 +298,5 @@ def test_a_fit_shows_its_progress_by_default_after_3_seconds_in_a_terminal(clock
         clock[0] = 0.0
         with progress.display_trials(verbose) as on_trial:
             clock[0] = second
-            on_trial(SimpleNamespace(values={"l1": 0.1}, score=0.5))
+            on_trial(SimpleNamespace(values={"l1": 0.1}, score=0.5), 0.5)
         assert ("selecting" in shown.file.getvalue()) == is_shown

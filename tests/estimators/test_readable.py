@@ -12,8 +12,11 @@ from sklearn.tree import DecisionTreeClassifier
 import crisptree
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.inspection.model_view import is_trained_softly
-from crisptree.learning.samples import RowSet
-from crisptree.pipeline.readable import distil_rows
+from crisptree.learning.samples import RowSet, TrainingTask
+from crisptree.learning.sparse_leaves import TargetRows
+from crisptree.pipeline import readable
+from crisptree.pipeline.readable import BAGS, Teacher, distil_rows
+from crisptree.pipeline.trees import spec_of
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +104,60 @@ def test_synthetic_rows_have_one_level_of_a_category():
     y = np.arange(90) % 3 == 0
     model = CrispTreeClassifier(max_depth=1, split="axis", leaf_model="constant", random_state=0).fit(X, y)
     rows = RowSet(X, y.astype(np.int64), np.ones(90))
-    mixed = distil_rows(model.tree_, rows, [(0, 3)]).X
+    predict = Teacher(model.tree_).parts[0]
+    mixed = distil_rows(model.tree_.target, predict, rows, [(0, 3)]).X
     assert len(mixed) == 180
     assert (mixed[:, :3].sum(axis=1) == 1).all()
-    assert (distil_rows(model.tree_, rows, []).X[:, :3].sum(axis=1) != 1).any()
+    assert (distil_rows(model.tree_.target, predict, rows, []).X[:, :3].sum(axis=1) != 1).any()
+
+
+def test_the_teacher_has_trees_on_bootstraps_that_fit_the_same_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3)).astype(np.float32)
+    y = (X[:, 0] + 0.5 * rng.normal(size=150) > 0).astype(np.int64)
+    parameters = {"split": "axis", "leaf_model": "constant", "shrinkage": 0.0, "max_depth": 4, "random_state": 0}
+    model = CrispTreeClassifier(**parameters).fit(X, y)
+    rows = RowSet(X, y, np.ones(150))
+    task = TrainingTask(rows, model.tree_.statistics.scaling, model.tree_.target)
+    values = model.training_parameters() | {"input_noise": 0.0, "l1": 0.0, "scale": "feature", "grow": "cart"}
+
+    def make_spec(values, part):
+        return spec_of(values, part, None, 0)
+
+    teacher = Teacher.of(model.tree_, values, task, make_spec, seed=0)
+    assert len(teacher.bagged) == BAGS
+    own, mean = (part(X) for part in teacher.parts)
+    assert np.array_equal(own, model.predict_proba(X))
+    assert len(np.unique(mean[:, 0])) > len(np.unique(own[:, 0]))  # smoother
+    assert (mean.argmax(axis=1) == y).mean() > 0.8
+    assert len(Teacher(model.tree_).parts) == 1
+
+
+def test_of_the_trees_grown_to_both_parts_of_the_teacher_the_better_one_is_taken(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6))
+    y = (X[:, 0] * X[:, 1] > 0) ^ (X[:, 2] + X[:, 3] > 0.3)
+    merits = []
+    real = readable.grow_readable
+
+    def grow(teacher, limits, task, make_spec, sizes):
+        trees = real(teacher, limits, task, make_spec, sizes)
+        if teacher.bagged:
+            rows = TargetRows.of(task.training, teacher.tree.target)
+            both, own = Teacher.parts.fget(teacher), []
+            for part in both:
+                monkeypatch.setattr(Teacher, "parts", property(lambda self, part=part: [part]))
+                single = real(teacher, limits, task, make_spec, sizes)
+                own.append(readable._score(single[max(single)], rows))
+            monkeypatch.undo()
+            merits.extend([*own, readable._score(trees[max(trees)], rows)])
+        return trees
+
+    monkeypatch.setattr(readable, "grow_readable", grow)
+    CrispTreeClassifier.readable(random_state=0).fit(X, y)
+    first, second, taken = merits
+    assert first != second
+    assert taken >= max(first, second) - 0.02  # whose leaves have models of both
 
 
 def test_the_cost_is_that_of_fits_on_the_same_folds(cancer):

@@ -138,7 +138,7 @@ def test_the_text_names_turns_features_and_any_class():
     [
         (np.zeros(5), "one row of 6 features; got an array of shape"),
         (np.zeros((2, 6)), "one row at a time"),
-        (np.full(6, np.nan), "NaN"),
+        (np.full(6, np.inf), "infinity"),
         (np.full(6, 1e300), "infinity"),
         (pd.DataFrame(np.zeros((2, 6))), "got 2"),
     ],

@@ -65,6 +65,30 @@ def test_sums_are_written_with_a_positive_first_term_and_without_factors_of_one(
     assert conditions == ["2 × months + fee < 130", "2 × months + fee ≥ 130"]
 
 
+def test_bounds_of_one_sum_are_merged_along_a_path():
+    chain = TreeStructure([~0, ~1, ~2], [1, 2, ~3])
+    view = view_of(chain, [[2.0, 1.0], [-2.0, -1.0], [1.0, 1.0]], [-3.0, 9.5, -5.0])
+    paths = [describe_path(view, leaf) for leaf in range(4)]
+    assert paths[:2] == ["2 × months + fee ≤ 3", "2 × months + fee ≥ 9.5"]
+    assert paths[2] == "2 × months + fee between 3 and 9.5 and months + fee ≤ 5"
+    assert describe_path(view, 0, terms=1) == "2 × months + 1 more ≤ 3"
+    assert describe_path(view, 2, terms=1).count("months") == 3  # what is not shown may differ
+
+
+def test_long_paths_show_fewer_terms_of_long_sums():
+    n_splits, n_features = 6, 5
+    chain = TreeStructure([~k for k in range(n_splits)], [*range(1, n_splits), ~n_splits])
+    weight = np.random.default_rng(0).uniform(1, 2, (n_splits, n_features))
+    weight[0, 3:] = 0.0
+    model = written(chain, weight, np.zeros(n_splits), list(range(n_splits + 1)))
+    view = view_model(model, "this", feature_names=list("abcde"))
+    first, *others = describe_path(view, n_splits).split(" and ")
+    assert "more" not in first  # a short sum stays whole
+    assert len(others) == n_splits - 1
+    assert all(other.count(" × ") == 2 and "+ 3 more > 0" in other for other in others)
+    assert describe_path(view, 1).count(" × ") == 6  # a path of two splits
+
+
 @pytest.fixture(scope="module")
 def table():
     rng = np.random.default_rng(0)
@@ -81,9 +105,9 @@ def test_a_split_on_levels_of_one_category_is_a_set_of_them():
     model = model.fit(frame, y)
     assert sorted(export.sentences(model).splitlines()) == [
         "if plan in {a, d}: leaves with 100% (80 rows)",
-        "if plan in {b, c, e}: stays with 100% (120 rows)",
+        "if plan not in {a, d}: stays with 100% (120 rows)",
     ]
-    assert any(f"split 0, 200 rows: plan in {{{levels}}}?" in export.text(model) for levels in ("a, d", "b, c, e"))
+    assert any(f"split 0, 200 rows: plan {levels}?" in export.text(model) for levels in ("in {a, d}", "not in {a, d}"))
 
 
 def test_levels_and_whole_numbers_stand_in_one_sentence(table):

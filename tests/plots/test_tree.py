@@ -149,9 +149,9 @@ def test_the_values_of_a_tabular_sample_stand_beside_the_root():
     assert {"x0 = 0.25", "x1 = 0.5"} <= set(texts(plot_tree(model, sample=[0.25, 0.5])))
 
 
-@pytest.mark.parametrize("sample", [np.ones(3), np.ones((2, 2)), [np.nan, 1.0]])
+@pytest.mark.parametrize("sample", [np.ones(3), np.ones((2, 2)), [np.inf, 1.0]])
 def test_a_sample_of_the_wrong_kind_is_refused(sample):
-    with pytest.raises(ValueError, match=r"sample must be one row|Input sample contains NaN"):
+    with pytest.raises(ValueError, match=r"sample must be one row|Input sample contains infinity"):
         plot_tree(figure_1(), sample=sample)
 
 

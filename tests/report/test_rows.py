@@ -19,7 +19,7 @@ def test_an_unfitted_model_is_refused(tmp_path):
         ({"X": np.zeros((3, 6)), "y": [0, 1]}, "each of the 3 rows"),
         ({"X": np.zeros((2, 6)), "y": [0, 99]}, r"got \[99\] too"),
         ({"X": np.zeros((2, 5))}, "features"),
-        ({"X": np.full((2, 6), np.nan)}, "NaN"),
+        ({"X": np.full((2, 6), np.inf)}, "infinity"),
         ({"class_names": ["a"]}, "all 4 classes; got 1"),
         ({"feature_names": ["a"]}, "all 6 features; got 1"),
         ({"max_samples": -1}, "at least 0; got -1"),

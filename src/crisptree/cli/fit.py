@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -128,18 +127,6 @@ def can_stream(parameters: dict[str, Any]) -> bool:
     return not any(violations(values, rows="batches", has_validation=False))
 
 
-def describe_untuned(model: Any, n_rows: int) -> Iterator[str]:
-    """Note that nothing was selected on held-out rows, where something would be on more rows."""
-    from crisptree.selection.candidates import is_unresolved
-    from crisptree.selection.search import MIN_ROWS
-
-    if n_rows < MIN_ROWS and not model.cv_results_ and is_unresolved(model.training_parameters()):
-        yield (
-            f"fewer than {MIN_ROWS} rows to train on: nothing was tuned, and leaves are shrunk by a fixed strength. "
-            "Compare with other values of --depth and --shrinkage on rows of your own."
-        )
-
-
 @dataclass(frozen=True)
 class FitRun:
     """State that the fit and the refit of one command share."""
@@ -172,7 +159,6 @@ class FitRun:
             more |= {"checkpoint": settings.checkpoint / name, "checkpoint_every": settings.checkpoint_every}
             more["resume"] = settings.resume
         seconds = table.fit(model, self.out, self.progress, **more)
-        self.out.note_all(describe_untuned(model, len(table.y)))
         return model, {"validation": validation, "held out": table.held_out}, seconds
 
     def measure_readability(self, model: Any, table: TrainingTable) -> dict[str, Any]:

@@ -29,9 +29,9 @@ from crisptree.encoding.target_column import (
     read_texts,
 )
 from crisptree.exceptions import TableError, format_count, format_names
-from crisptree.files import CHUNK_BYTES, reading
+from crisptree.files import CHUNK_BYTES
 from crisptree.inspection.model_view import strip_encoder
-from crisptree.persistence.model_file import ModelFileError
+from crisptree.persistence.model_file import read
 
 if TYPE_CHECKING:
     from crisptree.encoding.table_encoder import RowEncoder
@@ -125,10 +125,11 @@ def get_classes(model: Any) -> npt.NDArray[Any] | None:
 
 
 def load_model(path: Path) -> Any:
-    """Load a model; a file that cannot be read is refused before the modules of the estimators are imported."""
-    with reading(path, ModelFileError, "crisptree model file"):
-        path.open("rb").close()
-    return crisptree.load(path)
+    """Load a model; a file that holds none is refused before the modules of the estimators are imported."""
+    file = read(path)
+    from crisptree.estimators.loading import restore
+
+    return restore(file)
 
 
 def load_table_model(path: Path) -> Any:

@@ -33,7 +33,7 @@ from crisptree.encoding.target_column import (
     read_weights,
 )
 from crisptree.exceptions import TableError, format_names, suggest_name
-from crisptree.pipeline.monitoring import ProgressDisplay
+from crisptree.pipeline.monitoring import ProgressDisplay, share_display
 
 Rows = npt.NDArray[np.float32]
 
@@ -321,10 +321,8 @@ def train(model: Any, out: Output, progress: ProgressDisplay, *rows: Any, **more
     """Fit a model with a progress display; return the seconds it took."""
     started = time.monotonic()
     progress.update("training", None)
-    model.set_params(training__callbacks=[progress.show_epoch], verbose=0)
-    with out.warnings_as_notes():
+    with out.warnings_as_notes(), share_display(progress):
         model.fit(*rows, **more)
-    model.set_params(training__callbacks=None, verbose=None)
     return time.monotonic() - started
 
 

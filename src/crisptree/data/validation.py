@@ -63,6 +63,21 @@ class InputSchema:
         """Preprocessing that the training rows went through, if any."""
         return self.encoded_by if self.encoder is None else self.encoder.preprocessing_
 
+    def fill_missing(self, rows: Singles) -> Singles:
+        """Replace missing numbers by the means of training, in a copy; one warning names the columns."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.means is None or np.isfinite(rows.sum()):  # one fast pass in the usual case
+                return rows
+        missing = np.isnan(rows)
+        counts = missing.sum(axis=0)
+        if not counts.any():
+            return rows
+        means = self.means()
+        columns = Preprocessing.plain(len(means), self.feature_names, means).columns
+        filled = [columns[column] for column in np.flatnonzero(counts)]
+        warnings.warn(f"X: {describe_filled(filled, int(counts.sum()))}", CrispTreeWarning, stacklevel=4)
+        return np.where(missing, means.astype(np.float32), rows)
+
 
 @dataclass(frozen=True, eq=False)
 class RawInput:
@@ -109,23 +124,7 @@ def check_rows(X: Any, schema: InputSchema, estimator: BaseEstimator) -> Singles
         rows = validate_data(
             estimator, X, dtype=np.float32, order="C", reset=False, accept_sparse="csr", ensure_all_finite=finite
         )
-    return convert_sparse(rows) if has_sparse_rows else fill_missing(rows, schema)
-
-
-def fill_missing(rows: Singles, schema: InputSchema) -> Singles:
-    """Replace missing numbers by the means of training, in a copy; one warning names the columns."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if schema.means is None or np.isfinite(rows.sum()):  # one fast pass in the usual case
-            return rows
-    missing = np.isnan(rows)
-    counts = missing.sum(axis=0)
-    if not counts.any():
-        return rows
-    means = schema.means()
-    columns = Preprocessing.plain(len(means), schema.feature_names, means).columns
-    filled = [columns[column] for column in np.flatnonzero(counts)]
-    warnings.warn(f"X: {describe_filled(filled, int(counts.sum()))}", CrispTreeWarning, stacklevel=4)
-    return np.where(missing, means.astype(np.float32), rows)
+    return convert_sparse(rows) if has_sparse_rows else schema.fill_missing(rows)
 
 
 def _warn_of_row_numbers(X: npt.NDArray[np.float32], names: Sequence[str]) -> None:
@@ -297,7 +296,7 @@ def _stack_columns(columns: Mapping[Any, Any], schema: InputSchema) -> Singles:
         rows = np.column_stack([np.asarray(table.column(name)) for name in table.names])
         finite: Any = "allow-nan" if schema.means is not None else True
         rows = np.asarray(check_array(rows, dtype=np.float32, order="C", ensure_all_finite=finite))
-    return fill_missing(rows, schema)
+    return schema.fill_missing(rows)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from crisptree.persistence.model_file import (
     ModelFileError,
     Section,
     Sections,
+    check_known,
     check_labels,
     read,
 )
@@ -150,8 +151,15 @@ def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | No
     ...     crisptree.load(pathlib.Path(folder) / "x.crisp").predict(X).tolist()
     ['low', 'low', 'high', 'high']
     """
-    with reading(path, ModelFileError, "crisptree model file"):
-        return _estimator(read(path, KNOWN), split, path)
+    return restore(read(path), split)
+
+
+def restore(file: ModelFile, split: Callable[[tuple[int, ...]], Any] | None = None) -> PublicEstimator:
+    """Restore the estimator of a model file that ``read`` has checked."""
+    with reading(file.path, ModelFileError, "crisptree model file"):
+        check_known(file.sections, KNOWN, file.path)
+        restored: PublicEstimator = _estimator(file, split, file.path)
+        return restored
 
 
 def _estimator(file: ModelFile, split: Callable[[tuple[int, ...]], Any] | None, path: str | PathLike[str]) -> Any:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.special import softmax
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inspection.display import format_short, format_terms
+from crisptree.inspection.display import format_terms
 from crisptree.inspection.model_view import ModelView, require_linear_splits, view_model
 
 Doubles = npt.NDArray[np.float64]
@@ -63,27 +63,23 @@ class SplitRule(NamedTuple):
 
     threshold: float
 
-    def format(self, names: list[str], digits: int = 4) -> str:
-        """Format the rule as text.
+    def format_terms(self, names: list[str], digits: int = 4) -> tuple[tuple[str, ...], str]:
+        """Format the listed terms, and what stands for the others before the sign.
 
         Examples
         --------
-        >>> SplitRule(((1.0, 1),), 0, "<", 3.5).format(["age", "income"])
-        'income < 3.5'
-        >>> SplitRule(((0.5, 0), (-2.0, 1)), 3, ">", 7.0).format(["age", "income"])
-        '0.5 × age − 2 × income + 3 more > 7'
+        >>> SplitRule(((1.0, 1),), 0, "<", 3.5).format_terms(["age", "income"])
+        (('income',), '')
+        >>> SplitRule(((0.5, 0), (-2.0, 1)), 3, ">", 7.0).format_terms(["age", "income"])
+        (('0.5 × age', '− 2 × income'), '+ 3 more ')
         """
-        return " ".join(self.format_lines(names, digits))
-
-    def format_lines(self, names: list[str], digits: int = 4) -> list[str]:
-        """Format one line for each listed term, and one for the comparison with the threshold."""
         terms = format_terms([(weight, names[feature]) for weight, feature in self.terms], digits)
         if len(terms) == 1 and not self.left_out and self.terms[0][0] == 1:  # a single feature has no weight
             terms = [names[self.terms[0][1]]]
         more = f"+ {self.left_out} more " if self.left_out else ""
         if not terms:
             more = f"{self.left_out} terms " if self.left_out else "0 "
-        return [*terms, f"{more}{self.sign} {format_short(self.threshold, max(digits, 4))}"]
+        return tuple(terms), more
 
     def negate(self) -> SplitRule:
         """Return the same rule with all weights negated."""

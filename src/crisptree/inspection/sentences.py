@@ -2,7 +2,7 @@
 
 The condition of a split is about a column of the table wherever it can be: a range of numbers ("months ≤ 6"), levels of
 a category ("plan in {basic, pro}") or, for a weighted sum of several columns, the comparison with its threshold. The
-conditions along a path on one column are merged.
+conditions along a path on one column, or on one sum, are merged.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ import numpy as np
 
 from crisptree.inference import FlatTree
 from crisptree.inspection.display import format_number, format_short, sanitize_names
-from crisptree.inspection.linear_splits import compute_effects, make_split_rule
+from crisptree.inspection.linear_splits import SplitRule, compute_effects, make_split_rule
 from crisptree.inspection.model_view import InputColumn, ModelView, require_linear_splits
 
 FALSE, TRUE, KNOWN, MISSING = "false", "true", "known", "missing"
+
+MAX_TERMS_ON_PATH = 12
+"""Terms of all sums in a sentence that are not shown whole."""
 
 
 class Condition:
     """What a row must satisfy; ``lines`` end with the comparison, and ``str`` joins them."""
 
+    name: str
     lines: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -95,6 +99,8 @@ class LevelCondition(Condition):
     plan in {basic, pro}
     >>> print(LevelCondition("plan", plans, ("basic", "plus", "pro")))
     plan is not gold
+    >>> print(LevelCondition("plan", (*plans, "none"), ("basic", "plus", "none")))
+    plan not in {pro, gold}
     """
 
     name: str
@@ -114,20 +120,47 @@ class LevelCondition(Condition):
         refused = [level for level in self.levels if level not in self.allowed]
         if len(refused) == 1:
             return self.name, f"{self.relation} not {refused[0]}"
+        if 1 < len(refused) < len(self.allowed):
+            return self.name, f"not in {{{', '.join(refused)}}}"
         return self.name, f"in {{{', '.join(self.allowed)}}}"
 
 
 @dataclass(frozen=True)
-class SumCondition(Condition):
-    """The comparison of a weighted sum of several columns with a threshold."""
+class SumCondition(RangeCondition):
+    """The range of a weighted sum of several columns, whose ``terms`` have these ``features``; ``more`` counts others.
 
-    split: int
-    lines: tuple[str, ...]  # one for each term, and the comparison
-    features: tuple[int, ...]  # of the terms
+    Examples
+    --------
+    >>> age = SumCondition("2 × age + fee", low=3.0, terms=("2 × age", "+ fee"))
+    >>> print(age.merge(SumCondition("2 × age + fee", high=7.0, terms=("2 × age", "+ fee"))))
+    2 × age + fee between 3 and 7
+    """
 
-    def merge(self, other: Self) -> Self:
-        """Return the condition; a path visits a split once."""
-        return self
+    terms: tuple[str, ...] = ()
+    features: tuple[int, ...] = ()
+    more: str = ""
+
+    @classmethod
+    def of(cls, rule: SplitRule, names: list[str], digits: int) -> SumCondition:
+        """Make the condition of the rows that satisfy a rule."""
+        terms, more = rule.format_terms(names, digits)
+        is_above, features = rule.sign in (">", "≥"), tuple(feature for _, feature in rule.terms)
+        return cls(
+            " ".join(terms),
+            rule.threshold if is_above else -math.inf,
+            math.inf if is_above else rule.threshold,
+            has_low=rule.sign == "≥",
+            has_high=rule.sign != "<",
+            decimals=max(digits, 4),
+            terms=terms,
+            features=features,
+            more=more,
+        )
+
+    @property
+    def lines(self) -> tuple[str, ...]:  # type: ignore[override]
+        """One line for each term, and one for the range."""
+        return *self.terms, f"{self.more}{super().lines[1]}"
 
 
 def describe_split(view: ModelView, split: int, terms: int | None = 3, decimals: int = 3) -> str:
@@ -172,8 +205,7 @@ def make_condition(
     rule = make_split_rule(tree, split, terms)
     if rule.terms and rule.terms[0][0] < 0:
         rule = rule.negate()
-    lines = (rule if goes_right else rule.complement()).format_lines(view.feature_names, decimals)
-    return SumCondition(split, tuple(lines), tuple(feature for _, feature in rule.terms))
+    return SumCondition.of(rule if goes_right else rule.complement(), view.feature_names, decimals)
 
 
 def _readable_columns(view: ModelView) -> tuple[InputColumn, ...]:
@@ -236,11 +268,20 @@ def _make_level_condition(
 
 
 def describe_path(view: ModelView, leaf: int, terms: int | None = 3, decimals: int = 3) -> str:
-    """Describe the rows that reach a leaf; conditions on one column are merged. Empty for a tree of one leaf."""
+    """Describe the rows that reach a leaf; conditions on one column or sum are merged. Empty for a tree of one leaf.
+
+    The more sums there are that have further terms, the fewer terms of these are shown.
+    """
+    path = list(view.tree.structure.path(leaf))
+    n_terms = np.count_nonzero(require_linear_splits(view.tree, "a sentence").weight, axis=1)
+    is_long = {split: terms is not None and n_terms[split] > terms for split, _ in path}
+    fewer = terms and min(terms, max(1, MAX_TERMS_ON_PATH // max(1, sum(is_long.values()))))
     merged: dict[Any, Any] = {}
-    for split, goes_right in view.tree.structure.path(leaf):
-        condition = make_condition(view, split, goes_right=goes_right, terms=terms, decimals=decimals)
-        key = condition.split if isinstance(condition, SumCondition) else (type(condition), condition.lines[0])
+    for split, goes_right in path:
+        shown = fewer if is_long[split] else terms
+        condition = make_condition(view, split, goes_right=goes_right, terms=shown, decimals=decimals)
+        is_partial = isinstance(condition, SumCondition) and condition.more
+        key = split if is_partial else (type(condition), condition.name)
         merged[key] = merged[key].merge(condition) if key in merged else condition
     return " and ".join(map(str, merged.values()))
 

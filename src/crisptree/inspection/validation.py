@@ -46,7 +46,10 @@ class Pixel:
 
 
 def validate_rows(estimator: Any, transformers: Sequence[Any], X: Any) -> Singles:
-    """Transform and validate rows: finite float32, named and as wide as in training.  (n, n_features)"""
+    """Transform and validate rows: finite float32, named and as wide as in training.  (n, n_features)
+
+    Missing numbers are replaced where ``predict`` does so.
+    """
     from sklearn.utils.validation import validate_data
 
     check_takes_windows(estimator)
@@ -66,7 +69,13 @@ def validate_rows(estimator: Any, transformers: Sequence[Any], X: Any) -> Single
             or_images = "" if shape is None else f", or images of shape {shape}"
             raise ValueError(f"X must be rows of {n_features} features{or_images}; got an array of shape {X.shape}.")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # scikit-learn sums all values: inf − inf
-        return validate_data(estimator, X, dtype=np.float32, order="C", reset=False)
+        rows = validate_data(estimator, X, dtype=np.float32, order="C", reset=False, **_allow_missing(estimator))
+    return np.asarray(estimator.input_schema.fill_missing(rows))
+
+
+def _allow_missing(estimator: Any) -> dict[str, Any]:
+    """Return the argument by which scikit-learn's checks accept missing numbers, where these are replaced."""
+    return {} if estimator.input_schema.means is None else {"ensure_all_finite": "allow-nan"}
 
 
 def validate_row(estimator: Any, transformers: Sequence[Any], x: Any, name: str) -> Singles:
@@ -114,8 +123,10 @@ def validate_row(estimator: Any, transformers: Sequence[Any], x: Any, name: str)
                 f"X[{':1' if transformers else '0'}]."
             )
         if not transformers:
+            row, allowed = x.reshape(1, n_features), _allow_missing(estimator)
             with np.errstate(over="ignore", under="ignore"):
-                return check_array(x.reshape(1, n_features), dtype=np.float32, order="C", input_name=name)
+                row = check_array(row, dtype=np.float32, order="C", input_name=name, **allowed)
+            return np.asarray(estimator.input_schema.fill_missing(row))
         x = x[None] if x.ndim == 1 else x
     rows = validate_rows(estimator, transformers, x)
     if len(rows) != 1:

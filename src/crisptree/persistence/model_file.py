@@ -103,8 +103,8 @@ def write(path: str | PathLike[str], sections: Sections) -> None:
         temporary.write_bytes(_with_digest(data, NO_DIGEST, hashlib.sha256(data).hexdigest()))
 
 
-def read(path: str | PathLike[str], known: Collection[str]) -> ModelFile:
-    """Read and check a file whose required sections are all among the ``known`` ones.
+def read(path: str | PathLike[str], known: Collection[str] | None = None) -> ModelFile:
+    """Read and check a file whose required sections are all among the ``known`` ones; None leaves that to the caller.
 
     Sections may be numbered: "stage" stands for "stage_0" and all that follow.
     """
@@ -112,7 +112,7 @@ def read(path: str | PathLike[str], known: Collection[str]) -> ModelFile:
         data = Path(path).read_bytes()
         if data[:1] == b"{":  # the length of a header is a multiple of eight, and this letter is none
             sections = _read_document(data, path)
-            _check_known(sections, known, path)
+            check_known(sections, known, path)
             return ModelFile(path, sections)
         length = int.from_bytes(data[:8], "little")
         if length > len(data) - 8:
@@ -120,7 +120,7 @@ def read(path: str | PathLike[str], known: Collection[str]) -> ModelFile:
         return _read(path, data, known)
 
 
-def _read(path: str | PathLike[str], data: bytes, known: Collection[str]) -> ModelFile:
+def _read(path: str | PathLike[str], data: bytes, known: Collection[str] | None) -> ModelFile:
     try:
         metadata = _metadata(data)
         header, digest = json.loads(metadata[KEY]), metadata[DIGEST]
@@ -132,7 +132,7 @@ def _read(path: str | PathLike[str], data: bytes, known: Collection[str]) -> Mod
         raise ModelFileError(f"{path} has format {form!r}; this version of crisptree reads format {FORMAT}. Update it.")
     if not isinstance(digest, str) or _checksum(data, digest) != digest:
         raise ModelFileError(f"{path} is damaged: its checksum does not agree with its content.")
-    _check_known(sections, known, path)
+    check_known(sections, known, path)
     try:
         arrays = load_arrays(data)
     except (SafetensorError, KeyError, ValueError, TypeError, OverflowError) as error:
@@ -156,7 +156,10 @@ def check_channels(channels: object, path: str | PathLike[str]) -> None:
         raise ModelFileError(f"{path} must store the number of channels; it stores {channels!r}.")
 
 
-def _check_known(sections: Sections, known: Collection[str], path: str | PathLike[str]) -> None:
+def check_known(sections: Sections, known: Collection[str] | None, path: str | PathLike[str]) -> None:
+    """Refuse required sections that are not among the ``known`` ones; None accepts all."""
+    if known is None:
+        return
     required = {name for name, section in sections.items() if section.required}
     unknown = sorted(name for name in required if name not in known and re.sub(r"_\d+", "", name) not in known)
     if unknown:

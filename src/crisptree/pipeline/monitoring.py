@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from html import escape
 from importlib import import_module
@@ -173,10 +174,15 @@ SECONDS_BETWEEN_FRAMES = 0.2
 MIN_SECONDS_FOR_ESTIMATE, MIN_FRACTION_FOR_ESTIMATE = 1.0, 0.1
 """The remaining time is estimated after so many seconds, and after so much of the task."""
 
+SHARE_OF_NEXT_LEVEL = 0.9
+"""Work of a level of growth relative to that of the level above: between 1, where all rows reach the last level, and
+growth that ends early because leaves are pure. Both are estimated within a factor of 2 for most of the time."""
+
 SECONDS_BEFORE_DISPLAY = 3.0
 """Seconds after which a fit with verbose=None shows its progress."""
 
 PHASES = {"grow": "growing", "finetune": "finetuning"}
+SELECTING = "selecting"
 
 
 class Recorder:
@@ -199,6 +205,19 @@ def record_epochs(verbose: int | None, callbacks: Sequence[Callable[[EpochRecord
         yield Recorder([*([] if display is None else [display.show_epoch]), *(callbacks or [])])
 
 
+_SHARED: ContextVar[ProgressDisplay | None] = ContextVar("_SHARED", default=None)
+
+
+@contextmanager
+def share_display(display: ProgressDisplay) -> Iterator[None]:
+    """Let fits with ``verbose=None`` show their progress in an open display."""
+    token = _SHARED.set(display)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
 @contextmanager
 def _open_display(verbose: int | None, *, keep: bool) -> Iterator[ProgressDisplay | None]:
     """Provide the display of a fit; None where nothing is shown.
@@ -206,6 +225,10 @@ def _open_display(verbose: int | None, *, keep: bool) -> Iterator[ProgressDispla
     For ``verbose=None`` it opens after ``SECONDS_BEFORE_DISPLAY``, and only where somebody sees it: in a notebook or a
     terminal, and not in the threads and processes of a search.
     """
+    shared = _SHARED.get()
+    if verbose is None and shared is not None:
+        yield shared
+        return
     console = Console(stderr=True)
     if verbose is None:
         is_main = threading.current_thread() is threading.main_thread()
@@ -248,20 +271,22 @@ class NotebookBar:
 
 
 @contextmanager
-def display_trials(verbose: int | None) -> Iterator[Callable[[Trial], None]]:
+def display_trials(verbose: int | None) -> Iterator[Callable[[Trial, float], None]]:
     """Provide a callback for the trials of model selection, with the display of ``record_epochs``."""
     with _open_display(verbose, keep=False) as display:
-        yield (lambda trial: None) if display is None else display.show_trial
+        if display is not None:
+            display.begin(SELECTING)
+        yield (lambda trial, fraction: None) if display is None else display.show_trial
 
 
 class TimeLeft:
-    """Estimate of the seconds that a task still takes, from its speed since its first update.
+    """Estimate of the seconds that a task still takes, from its speed since it began, or since its first update.
 
     What happened before the first update may have been another task, and the first tenth of a task says too little.
     """
 
-    def __init__(self) -> None:
-        self.first: tuple[float, float] | None = None
+    def __init__(self, begun: float | None = None) -> None:
+        self.first = None if begun is None else (begun, 0.0)
 
     def estimate(self, fraction: float | None, now: float) -> float | None:
         """Return the seconds left when a fraction is done; None where too little is known."""
@@ -288,6 +313,7 @@ class ProgressDisplay:
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
         self.progress = Progress(*columns, TextColumn("{task.fields[left]}"), console=console, transient=not keep)
         self.what = self.text = ""
+        self.begun = "", 0.0
         self.fraction: float | None = None
         self.opened = self.printed = time.monotonic()
         self.time_left = TimeLeft()
@@ -320,16 +346,21 @@ class ProgressDisplay:
             detail += f", validation {record.validation_score:.4f}"
         self.update(PHASES.get(record.phase, record.phase), fraction_done(record), detail)
 
-    def show_trial(self, trial: Trial) -> None:
-        """Show a candidate of model selection and its score."""
+    def show_trial(self, trial: Trial, fraction: float) -> None:
+        """Show a candidate of model selection and its score; ``fraction`` is that of the selection that is done."""
         values = ", ".join(f"{name}={value}" for name, value in trial.values.items())
-        self.update("selecting", None, f"{values}: {trial.score:.4f}")
+        self.update(SELECTING, fraction, f"{values}: {trial.score:.4f}")
+
+    def begin(self, what: str) -> None:
+        """Note that a task begins now; it is shown with its first update."""
+        self.begun = what, time.monotonic()
 
     def update(self, what: str, fraction: float | None, detail: str = "") -> None:
         """Show the fraction of a task that is done, from 0 to 1; None if unknown."""
         now, fresh = time.monotonic(), what != self.what
         if fresh:
-            self.what, self.time_left = what, TimeLeft()
+            begun = self.begun[1] if self.begun[0] == what else None
+            self.what, self.time_left = what, TimeLeft(begun)
         self.fraction, self.text = fraction, sanitize(f"{what} {detail}".rstrip())
         left = self.time_left.estimate(fraction, now)
         if now - self.opened < self.delay:
@@ -362,13 +393,19 @@ class ProgressDisplay:
 
 
 def fraction_done(record: EpochRecord) -> float | None:
-    """Return the fraction of the phase that a record completes; None for an unknown number of levels."""
+    """Return the fraction of the phase that a record completes; None for an unknown number of levels.
+
+    A level of growth counts ``SHARE_OF_NEXT_LEVEL`` of the one above.
+    """
     within = record.epoch / record.n_epochs
     if record.phase != "grow":
         return within
     if record.n_levels is None:
         return None
-    return (record.level - 1 + within) / max(record.n_levels, record.level)
+    left, never = (
+        SHARE_OF_NEXT_LEVEL**level for level in (record.level - 1 + within, max(record.n_levels, record.level))
+    )
+    return (1 - left) / (1 - never)
 
 
 def _format_time_left(fraction: float | None, left: float | None) -> str:

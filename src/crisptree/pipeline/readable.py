@@ -14,13 +14,14 @@ from crisptree.inference.finalization import empty_statistics
 from crisptree.inference.flat_tree import SPARSE_LINEAR
 from crisptree.inference.rounding import MAX_REROUTED
 from crisptree.learning.alternating_splits import GrownSplits, SplitSearch, grow_sums
-from crisptree.learning.fitting import add_leaf_statistics, fit_tree
+from crisptree.learning.fitting import Bootstrap, add_leaf_statistics, fit_forest, fit_tree
 from crisptree.learning.options import Spec
 from crisptree.learning.samples import RowSet, TrainingTask
 from crisptree.learning.sparse_leaves import TargetRows, round_sparse_models, with_sparse_models
 from crisptree.selection.candidates import LOSS_SHARE
 from crisptree.selection.search import make_folds
 from crisptree.structure import TreeStructure
+from crisptree.targets import Target
 
 MIN_PROBABILITY = 1e-3
 """Log losses count to here: the leaves of the candidates are not shrunk yet."""
@@ -35,7 +36,10 @@ SIZE_DIVISORS = (1, 2, 4)
 """Candidates have the most leaves that are allowed, half and a quarter of them."""
 
 TEACHER_SHARE = 0.75
-"""Share of the unrestricted tree's prediction in the target of a training row; the rest is y."""
+"""Share of the teacher's prediction in the target of a training row; the rest is y."""
+
+BAGS = 10
+"""Trees with the parameters of the unrestricted one, on bootstraps of the rows of a small table."""
 
 MERIT_OF_FEWER_LEAVES = 0.001
 """Difference of merits up to which the tree of fewer leaves is selected."""
@@ -46,8 +50,39 @@ SYNTHETIC_ROWS, MAX_ROWS, SYNTHETIC_WEIGHT = 1, 5_000, 0.5
 MakeSpec = Callable[[Mapping[str, Any], TrainingTask], Spec]
 
 
+Predict = Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float64]]
+
+
+class Teacher(NamedTuple):
+    """The unrestricted tree, and trees of the same kind on bootstraps, whose mean predicts more smoothly."""
+
+    tree: FlatTree
+    bagged: Sequence[FlatTree] = ()
+
+    @classmethod
+    def of(
+        cls, tree: FlatTree, parameters: Mapping[str, Any], task: TrainingTask, make_spec: MakeSpec, seed: int
+    ) -> Teacher:
+        """Train the trees on bootstraps where this takes little time."""
+        if not task.is_small_table:
+            return cls(tree)
+        generator, n_rows = np.random.default_rng(seed), len(task.training.y)
+        counts = [np.bincount(generator.integers(n_rows, size=n_rows), minlength=n_rows) for _ in range(BAGS)]
+        bags = [Bootstrap(own, seed + number) for number, own in enumerate(counts)]
+        trees = [fitted.tree for fitted in fit_forest(make_spec(parameters, task), task, bags)]
+        return cls(tree, [one for one in trees if isinstance(one, FlatTree)])
+
+    @property
+    def parts(self) -> list[Predict]:
+        """Predictions of class probabilities, or of scaled y, by the tree and by the mean of the others."""
+        functions: list[Predict] = [lambda X: _predict(self.tree, X)]
+        if self.bagged:
+            functions.append(lambda X: np.mean([_predict(tree, X) for tree in self.bagged], axis=0))
+        return functions
+
+
 def distil_readable(
-    teacher: FlatTree,
+    teacher: Teacher,
     parameters: Mapping[str, Any],
     limits: Mapping[str, Any],
     task: TrainingTask,
@@ -61,17 +96,18 @@ def distil_readable(
     ``source`` is the row that each row is a copy of, so that no fold has copies of held-out rows.
     """
     merits: dict[int, list[float]] = {}
-    folds = make_folds(task, seed, source)[:MAX_FOLDS]
+    folds, sizes = make_folds(task, seed, source)[:MAX_FOLDS], Limits.of(limits, teacher.tree.n_features).sizes
     for fold in folds:
         trained = fit_tree(make_spec(parameters, fold.task), fold.task).tree
-        for size, tree in grow_readable(trained, limits, fold.task, make_spec).items():
-            merits.setdefault(size, []).append(_score(tree, fold.held_out))
-    trees = grow_readable(teacher, limits, task, make_spec)
-    known = {size: np.mean(values) for size, values in merits.items() if len(values) == len(folds) and size in trees}
-    if not known:
-        return trees[max(trees)]
-    best = max(known.values())
-    return trees[min(size for size, merit in known.items() if merit >= best - MERIT_OF_FEWER_LEAVES)]
+        assert isinstance(trained, FlatTree)
+        for size, tree in grow_readable(Teacher(trained), limits, fold.task, make_spec, sizes).items():
+            merits.setdefault(size, []).append(_score(tree, TargetRows.of(fold.held_out, tree.target)))
+    means = {size: np.mean(values) for size, values in merits.items() if len(values) == len(folds)}
+    if means:
+        best = max(means.values())
+        sizes = [min(size for size, merit in means.items() if merit >= best - MERIT_OF_FEWER_LEAVES)]
+    trees = grow_readable(teacher, limits, task, make_spec, [size for size in sizes if size > 1])
+    return trees[max(trees)]
 
 
 class Limits(NamedTuple):
@@ -90,29 +126,53 @@ class Limits(NamedTuple):
 
 
 def grow_readable(
-    teacher: CrispTree, limits: Mapping[str, Any], task: TrainingTask, make_spec: MakeSpec
+    teacher: Teacher,
+    limits: Mapping[str, Any],
+    task: TrainingTask,
+    make_spec: MakeSpec,
+    sizes: Sequence[int],
 ) -> dict[int, FlatTree]:
-    """Grow readable trees of several sizes, and one of a single leaf, to the teacher's predictions and y."""
-    assert isinstance(teacher, FlatTree)
-    spec, own = make_spec(limits, task), Limits.of(limits, teacher.n_features)
-    rows = distil_rows(teacher, task.training, spec.growth.feature_groups)
-    search = SplitSearch.of(rows, spec.limits, own.split_terms, own.leaf_terms, is_regression=task.target.is_regression)
-    single = GrownSplits(TreeStructure.single_leaf(), teacher.weight[:0], teacher.bias[:0])
-    trees = {}
-    for size, grown in (*sorted(grow_sums(search, own.sizes).items()), (1, single)):  # the first of equals is kept
-        trees[size] = _count(_replace_splits(teacher, grown, task), spec, task)
-        if own.leaf_terms:
-            trees[size] = with_sparse_models(trees[size], rows, own.leaf_terms)
-    return trees
+    """Grow readable trees of several sizes, and one of a single leaf, to the teacher's predictions and y.
+
+    A tree is grown to every part of the teacher, and of each size the one of the highest merit on the training rows is
+    returned. Leaves have models of the mean of all parts.
+    """
+    tree, is_regression = teacher.tree, task.target.is_regression
+    spec, own = make_spec(limits, task), Limits.of(limits, tree.n_features)
+    parts = distil_parts(teacher, task.training, spec)
+    whole, training = average_targets(parts), TargetRows.of(task.training, tree.target)
+
+    def complete(grown: GrownSplits) -> FlatTree:
+        counted = _count(_replace_splits(tree, grown, task), spec, task)
+        return with_sparse_models(counted, whole, own.leaf_terms) if own.leaf_terms else counted
+
+    found: dict[int, list[FlatTree]] = {}
+    for rows in parts if sizes else ():
+        search = SplitSearch.of(rows, spec.limits, own.split_terms, own.leaf_terms, is_regression=is_regression)
+        for size, grown in grow_sums(search, sizes).items():
+            found.setdefault(size, []).append(complete(grown))
+    trees = {size: max(some, key=lambda one: _score(one, training)) for size, some in sorted(found.items())}
+    return trees | {1: complete(GrownSplits(TreeStructure.single_leaf(), tree.weight[:0], tree.bias[:0]))}
 
 
-def distil_rows(teacher: FlatTree, rows: RowSet, groups: Sequence[tuple[int, int]]) -> TargetRows:
-    """Mix y with the teacher's predictions, and add synthetic rows, which mix the columns of two training rows each.
+def distil_parts(teacher: Teacher, rows: RowSet, spec: Spec) -> list[TargetRows]:
+    """Return the rows with the targets of every part of the teacher."""
+    groups = spec.growth.feature_groups
+    return [distil_rows(teacher.tree.target, predict, rows, groups) for predict in teacher.parts]
+
+
+def average_targets(parts: Sequence[TargetRows]) -> TargetRows:
+    """Return the same rows with the mean of their targets."""
+    return parts[0]._replace(y=np.mean([part.y for part in parts], axis=0))
+
+
+def distil_rows(target: Target, predict: Predict, rows: RowSet, groups: Sequence[tuple[int, int]]) -> TargetRows:
+    """Mix y with a teacher's predictions, and add synthetic rows, which mix the columns of two training rows each.
 
     ``groups`` are the features of one column of a table, such as those of a category, which stay together.
     """
-    X, y, weight = TargetRows.of(rows, teacher.target)
-    y = (1 - TEACHER_SHARE) * y + TEACHER_SHARE * _predict(teacher, X)
+    X, y, weight = TargetRows.of(rows, target)
+    y = (1 - TEACHER_SHARE) * y + TEACHER_SHARE * predict(X)
     n_added = min(SYNTHETIC_ROWS * len(X), max(MAX_ROWS - len(X), 0))
     generator = np.random.default_rng(0)
     first, second = generator.integers(len(X), size=(2, n_added))
@@ -122,7 +182,7 @@ def distil_rows(teacher: FlatTree, rows: RowSet, groups: Sequence[tuple[int, int
     added = np.where(is_first, X[first], X[second])
     return TargetRows(
         np.concatenate([X, added]),
-        np.concatenate([y, _predict(teacher, added)]),
+        np.concatenate([y, predict(added)]),
         np.concatenate([weight, SYNTHETIC_WEIGHT * weight[first]]),
     )
 
@@ -153,7 +213,7 @@ def _replace_splits(tree: FlatTree, grown: GrownSplits, task: TrainingTask) -> F
 
 
 def count_rounded(
-    tree: FlatTree, teacher: FlatTree | None, limits: Mapping[str, Any], spec: Spec, task: TrainingTask
+    tree: FlatTree, teacher: Teacher | None, limits: Mapping[str, Any], spec: Spec, task: TrainingTask
 ) -> FlatTree:
     """Round the splits of a tree, and give it the leaf statistics and leaf models of the rows that reach them then.
 
@@ -163,14 +223,15 @@ def count_rounded(
     assert isinstance(rows.X, np.ndarray)
     distilled = None
     if leaf_terms and teacher is not None:
-        distilled = distil_rows(teacher, rows, spec.growth.feature_groups)
-    least = _score(tree, rows) - MAX_LOSS_BY_ROUNDING
+        distilled = average_targets(distil_parts(teacher, rows, spec))
+    scored = TargetRows.of(rows, tree.target)
+    least = _score(tree, scored) - MAX_LOSS_BY_ROUNDING
     counted = tree
     for max_rerouted in SHARES_REROUTED:
         rounded = add_leaf_statistics(round_splits(tree, rows.X, rows.weight, max_rerouted), spec, task)[0]
         assert isinstance(rounded, FlatTree)
         counted = with_sparse_models(rounded, distilled, leaf_terms) if distilled is not None else rounded
-        if _score(counted, rows) >= least:
+        if _score(counted, scored) >= least:
             break
     return counted
 
@@ -188,9 +249,9 @@ def _count(tree: FlatTree, spec: Spec, task: TrainingTask) -> FlatTree:
     return replace(counted, statistics=replace(counted.statistics, soft_leaves=counted.leaves))
 
 
-def _score(tree: FlatTree, rows: RowSet) -> float:
+def _score(tree: FlatTree, rows: TargetRows) -> float:
     """Score rows: accuracy less a share of the log loss, or 1 − the squared error of scaled y."""
-    X, y, weight = TargetRows.of(rows, tree.target)
+    X, y, weight = rows
     outputs = _predict(tree, X)
     if tree.target.is_regression:
         scores = 1 - ((outputs - y) ** 2).mean(axis=1)

@@ -587,7 +587,7 @@ def round_fitted(
     source: npt.NDArray[np.intp] | None,
 ) -> Fitted:
     """Distil the trained tree into one within the limits, round its splits and count its leaves anew."""
-    from crisptree.pipeline.readable import count_rounded, distil_readable  # not on the path of other fits
+    from crisptree.pipeline.readable import Teacher, count_rounded, distil_readable  # not on the path of other fits
 
     assert isinstance(fitted.tree, FlatTree)
 
@@ -596,7 +596,8 @@ def round_fitted(
 
     tree, teacher = fitted.tree, None
     if limits is not None:
-        teacher, tree = tree, distil_readable(tree, parameters, limits, task, make_spec, seed, source)
+        teacher = Teacher.of(tree, parameters, task, make_spec, seed)
+        tree = distil_readable(teacher, parameters, limits, task, make_spec, seed, source)
     limits = limits or parameters
     tree = count_rounded(tree, teacher, limits, make_spec(limits, task), task)
     return fitted._replace(tree=tree, greedy=tree)

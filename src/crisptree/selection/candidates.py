@@ -636,3 +636,7 @@ FOREST_ROUNDS: tuple[Round, ...] = (
 
 IMAGE_ROUNDS: tuple[Round, ...] = (try_noise_levels,)
 """Images have no shallow, sparse or axis-aligned trees worth trying."""
+
+USUAL_WORK = {TREE_ROUNDS: 14.0, LARGE_TREE_ROUNDS: 5.0, FOREST_ROUNDS: 12.0, IMAGE_ROUNDS: 3.0}
+"""Candidates that a selection usually has, without those of ``LINEAR_LEAVES_IN_FOREST``; of large trees by the work of
+one of full depth."""

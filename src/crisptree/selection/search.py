@@ -7,6 +7,7 @@ and scores a candidate as a tree or as a small forest. Imported only when someth
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from crisptree.data.raw_rows import Scaling
 from crisptree.data.rows import learn_scaling
+from crisptree.exceptions import CrispTreeWarning
 from crisptree.inference.flat_tree import has_linear_leaves
 from crisptree.learning.fitting import resolve_device
 from crisptree.learning.linear_leaves import LeafRows
@@ -31,8 +33,10 @@ from crisptree.selection.candidates import (
     FIRST_DEPTH,
     IMAGE_ROUNDS,
     LARGE_TREE_ROUNDS,
+    LINEAR_LEAVES_IN_FOREST,
     MAX_DEFICIT,
     THRESHOLD_ROUNDS,
+    USUAL_WORK,
     Batch,
     Round,
     Trial,
@@ -97,10 +101,14 @@ UNTUNED_SHRINKAGE, UNTUNED_SHARE = 8.0, 0.2
 """Shrinkage in rows where nothing is selected, and its largest share of all rows: without it leaves of few rows predict
 probabilities of 0 and 1. A share of the rows is the same for weighted and for repeated rows."""
 
+MAX_FRACTION_DONE = 0.95
+"""How much of a selection is done at most while it goes on, since it may have more candidates than usual."""
+
 ALWAYS_FREE = ("max_depth", "min_samples_leaf", "finetune_epochs")
 """Parameters that candidates may set although a number is given, as an upper bound or for thresholds."""
 
-TrialCallback = Callable[[Trial], None]
+TrialCallback = Callable[[Trial, float], None]
+"""Receives a trial and the fraction of the selection that is done, as far as that can be told."""
 
 
 class Resolution(NamedTuple):
@@ -114,7 +122,7 @@ class Resolution(NamedTuple):
 @contextmanager
 def ignore_trials() -> Iterator[TrialCallback]:
     """Provide a listener that does nothing."""
-    yield lambda trial: None
+    yield lambda trial, fraction: None
 
 
 def resolve(
@@ -157,7 +165,8 @@ def resolve(
         parameters = dict(parameters) | {"optimizer": ADAM}  # trials are trained as the fit will be
     selected, trials = dict(previous or {}), list[Trial]()
     is_fast = parameters.get("effort") == "fast"
-    if previous is None and is_unresolved(parameters) and has_candidates(parameters) and not is_fast:
+    is_selecting = previous is None and is_unresolved(parameters) and has_candidates(parameters) and not is_fast
+    if is_selecting:
         rows = task if load_rows is None else load_rows()
 
         def select() -> tuple[dict[str, Any], list[Trial]]:
@@ -168,6 +177,10 @@ def resolve(
         selected, trials = task.compute_once(select)
     limited = resolve_depth(parameters, task.target.name)
     is_untuned = is_fast or task.n_rows < MIN_ROWS
+    if is_selecting and not trials and task.n_rows < MIN_ROWS and task.is_first:
+        shrunk = ", and leaves are shrunk by a fixed strength" if is_auto(parameters, "shrinkage") else ""
+        text = f"fewer than {MIN_ROWS} rows to train on: nothing was tuned{shrunk}. Compare with other depths and "
+        warnings.warn(f"{text}strengths of shrinkage on rows of your own.", CrispTreeWarning, stacklevel=2)
     if is_untuned and not selected and is_auto(parameters, "shrinkage"):
         limited["shrinkage"] = min(UNTUNED_SHRINKAGE, UNTUNED_SHARE * task.n_rows) * task.mean_weight
     resolved = apply_selected(limited, selected, image_shape, is_sparse=task.is_sparse)
@@ -185,7 +198,7 @@ class CandidateSearch:
         image_shape: tuple[int, ...] | None,
         seed: int,
         source: npt.NDArray[np.intp] | None = None,
-        on_trial: TrialCallback = lambda trial: None,
+        on_trial: TrialCallback = lambda trial, fraction: None,
     ) -> None:
         self.has_free_depth = is_auto(parameters, "max_depth")
         self.parameters = resolve_depth(parameters, task.target.name)
@@ -203,7 +216,7 @@ class CandidateSearch:
         self.rescaled: dict[str | None, list[Fold]] = {}
         self.tasks: dict[str | None, TrainingTask] = {}
         self.trials: list[Trial] = []
-        self.n_candidates, self.started = 0, monotonic()
+        self.n_candidates, self.work, self.seconds, self.started = 0, 0.0, 0.0, monotonic()
 
     def run(self) -> tuple[dict[str, Any], list[Trial]]:
         """Return the selected values and all trials; nothing where there are too few rows."""
@@ -237,8 +250,9 @@ class CandidateSearch:
             if self.n_candidates and self.is_time_over:
                 return False
             candidates = [self.make_task(values) for values in allowed[first : first + at_once]]
-            for trials in self.evaluator.evaluate(candidates):
+            for candidate, trials in zip(candidates, self.evaluator.evaluate(candidates), strict=True):
                 self.n_candidates += 1
+                self.work += self.estimate_work(candidate.values)
                 for trial in trials:
                     self.add(trial)
         return len(allowed) == len(fresh)
@@ -269,13 +283,37 @@ class CandidateSearch:
     @property
     def is_time_over(self) -> bool:
         """True if no further candidate is to be trained."""
-        seconds = self.parameters["time_budget"]
-        return seconds is not None and monotonic() - self.started >= seconds
+        budget = self.parameters["time_budget"]
+        if budget is None:
+            return False
+        self.seconds = monotonic() - self.started
+        return bool(self.seconds >= budget)
 
     def add(self, trial: Trial) -> None:
         """Record a trial."""
         self.trials.append(replace(trial, candidate=self.n_candidates))
-        self.on_trial(self.trials[-1])
+        self.on_trial(self.trials[-1], self.fraction_done)
+
+    @property
+    def fraction_done(self) -> float:
+        """Fraction of the selection that is done, if its candidates take as much work as usual."""
+        count, seconds = self.parameters["max_candidates"], self.parameters["time_budget"]
+        total = self.usual_work if count is None else min(self.usual_work, count)
+        spent = self.seconds / seconds if seconds else 0.0
+        return min(max(self.work / total, spent), MAX_FRACTION_DONE)
+
+    @property
+    def usual_work(self) -> float:
+        """Number of candidates that a selection usually has, by the work of the first ones."""
+        more = len(LINEAR_LEAVES_IN_FOREST) if self.evaluator.is_ensemble and self.target.is_regression else 0
+        return USUAL_WORK.get(self.rounds, len(self.rounds)) + more
+
+    def estimate_work(self, values: Mapping[str, Any]) -> float:
+        """Estimate the work of a candidate: of trees that Adam trains by their depth, while thresholds take little."""
+        if self.rounds is not LARGE_TREE_ROUNDS:
+            return 1.0
+        depth, most = values.get("max_depth"), self.max_depth
+        return 0.1 if values.get("finetune_epochs") == 0 else 1.0 if not (depth and most) else depth / most
 
     @property
     def best(self) -> Trial:
