@@ -81,6 +81,14 @@ def test_without_splits_there_is_one_regression():
     np.testing.assert_allclose(model.predict(X), Ridge(alpha=1.0).fit(X, y).predict(X), atol=0.02)
 
 
+def test_the_spread_of_a_leaf_is_that_of_its_residuals_however_small():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = X @ [2.0, -1.0] + rng.normal(scale=1e-3, size=400)
+    model = plain_regressor(leaf_model="linear", leaf_l2=1e-6, **(QUICK | {"max_depth": 0})).fit(X, y)
+    np.testing.assert_allclose(model.predict_std(X), np.std(y - X @ [2.0, -1.0]), rtol=0.05)
+
+
 def test_the_sums_of_parts_are_the_least_of_the_penalised_squares():
     rng, penalty = np.random.default_rng(0), 2.5
     q, n_leaves = 3, FIGURE_1.n_leaves
