@@ -117,6 +117,7 @@ def test_four_processes_give_the_tree_of_two(torchrun, two):
 def test_model_selection_is_identical_for_any_number_of_processes(torchrun):
     one, three = torchrun("default_fit", 1), torchrun("default_fit", 3)
     assert all(found == one[0] for found in three)
+    assert one[0]["kept"] == one[0]["default"]
 
 
 @pytest.mark.slow

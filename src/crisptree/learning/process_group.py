@@ -407,7 +407,12 @@ class ShardedTask(SummedTask):
         return self.group.is_first
 
     def compute_once(self, function: Callable[[], Result]) -> Result:
-        return self.group.from_first(function)
+        def compute() -> Result:
+            store = get_store()
+            with use_store(store.store if isinstance(store, SharedCheckpointStore) else store):
+                return function()  # whose trainings are those of the first process alone
+
+        return self.group.from_first(compute)
 
     def make_callback(self, on_epoch: EpochCallback | None) -> GroupCallback:
         return GroupCallback(self.group, on_epoch)
