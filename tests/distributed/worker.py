@@ -63,7 +63,8 @@ def default_fit(rank, size, folder):
     X, y, _ = rows("level by level", rank, size)
     model = CrispTreeClassifier(random_state=0).fit(X, y)
     kept = CrispTreeClassifier(random_state=0).fit(X, y, checkpoint=folder / "default", checkpoint_every=0)
-    return {"default": digest(model), "kept": digest(kept), "chosen": {name: str(value) for name, value in model.best_params_.items()}}
+    chosen = {name: str(value) for name, value in model.best_params_.items()}
+    return {"default": digest(model), "kept": digest(kept), "chosen": chosen}
 
 
 def kept(rank, size, folder):

@@ -228,16 +228,16 @@ class SharedCheckpointStore(CheckpointStore):
         self.store, self.group = store, group
 
     def next_record(self, name: str, epochs: int) -> Record:
-        return self.group.from_first(lambda: self._own.next_record(name, epochs))
+        return self.group.from_first(lambda: self.own.next_record(name, epochs))
 
     def keep(self, record: Record, epochs: int, *, is_over: bool, arrays: Callable[[], Arrays]) -> None:
-        self.group.from_first(lambda: self._own.keep(record, epochs, is_over=is_over, arrays=arrays))
+        self.group.from_first(lambda: self.own.keep(record, epochs, is_over=is_over, arrays=arrays))
 
     def write(self, current: Record | None = None) -> None:
         """Do nothing: rank 0 writes when its own store is closed."""
 
     @property
-    def _own(self) -> CheckpointStore:
+    def own(self) -> CheckpointStore:
         assert self.store is not None
         return self.store
 
@@ -409,8 +409,10 @@ class ShardedTask(SummedTask):
     def compute_once(self, function: Callable[[], Result]) -> Result:
         def compute() -> Result:
             store = get_store()
-            with use_store(store.store if isinstance(store, SharedCheckpointStore) else store):
-                return function()  # whose trainings are those of the first process alone
+            if not isinstance(store, SharedCheckpointStore):
+                return function()
+            with use_store(store.own):  # the trainings inside are those of the first process alone
+                return function()
 
         return self.group.from_first(compute)
 
