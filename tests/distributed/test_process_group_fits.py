@@ -161,17 +161,17 @@ def test_the_command_line_writes_the_same_file_for_any_number_of_processes(tmp_p
     table = tmp_path / "iris.csv"
     lines = [",".join([*map(str, x), label]) for x, label in zip(X, y, strict=True)]
     table.write_text("\n".join(["a,b,c,d,label", *lines]))
-    files = []
+    files, quick = [], ("--depth", 2, "--epochs", 3, "--finetune-epochs", 3, "--shrinkage", 0)
     for number in (1, 2):
         files.append(tmp_path / f"{number}.crisp")
-        done = run_cli(number, table, "-o", files[-1], "--depth", 2, "--epochs", 3, "--finetune-epochs", 3)
+        done = run_cli(number, table, "-o", files[-1], *quick)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("leaves ·") == 1
     assert files[0].read_bytes() == files[1].read_bytes()
     of_numbers = []
     for number in (1, 2):
         of_numbers.append(tmp_path / f"{number} numbers.crisp")
-        flags = ("--depth", 2, "--epochs", 3, "--finetune-epochs", 3, "--drop", "label", "--task", "regression")
+        flags = (*quick, "--drop", "label", "--task", "regression")
         done = run_cli(number, table, "-o", of_numbers[-1], *flags, target="a")
         assert done.returncode == 0, done.stderr
     assert of_numbers[0].read_bytes() == of_numbers[1].read_bytes()
@@ -185,7 +185,7 @@ def test_the_command_line_writes_the_same_file_for_any_number_of_processes(tmp_p
 def run_cli(n_processes, table, *flags, target="label"):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n_processes)]
     command += ["-m", "crisptree", "fit", str(table), "-t", target, "--l1", "0", "--input-noise", "0.3"]
-    command += ["--shrinkage", "0", *map(str, flags)]
+    command += map(str, flags)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
