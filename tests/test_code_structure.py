@@ -54,7 +54,7 @@ MAX_MODULES_ENTERED = {
     "fit of a DataFrame": 30,
     "fit of a forest": 28,
     "fit of batches": 29,
-    "fit in a process group": 29,
+    "fit in a process group": 30,
     "load": 14,
     "predict": 3,
 }

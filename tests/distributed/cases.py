@@ -52,6 +52,15 @@ CASES = {
         {"max_features_per_split": 2, "ccp_alpha": "auto", "max_depth": 2},
         {},
     ),
+    "thresholds": (lopsided, {"split": "axis"}, {"weights": True}),
+    "thresholds, trained on": (halves, {"split": "axis", "grow": "cart", "early_stopping": True}, {}),
+    "linear leaves": (lopsided, {"leaf_model": "linear", "leaf_l2": 1.0}, {"bent": True, "weights": True}),
+    "linear leaves of classes": (only_the_last, {"leaf_model": "linear", "leaf_l2": 1.0, "max_depth": 2}, {}),
+    "linear leaves below thresholds": (
+        halves,
+        {"split": "axis", "grow": "cart", "leaf_model": "branch_linear", "leaf_l2": "auto"},
+        {"bent": True},
+    ),
 }
 """By name: who has which rows, parameters, and what else ``fit`` is given. Iris is sorted, so that processes have
 different classes."""
@@ -69,13 +78,17 @@ def rows(name, rank=0, size=1):
     if more.get("validation"):
         odd = halves(len(y[1::2]), rank, size)
         given["eval_set"] = X[1::2][odd], names[y[1::2]][odd]
-    return X[part], 5.0 + X[part] @ [1.0, 0.0, 2.0, -0.5] if more.get("numbers") else names[y[part]], given
+    if more.get("numbers") or more.get("bent"):
+        bend = 3.0 * np.abs(X[part, 2] - 4.0) if more.get("bent") else 0.0
+        return X[part], 5.0 + X[part] @ [1.0, 0.0, 2.0, -0.5] + bend, given
+    return X[part], names[y[part]], given
 
 
 def fit_case(name, rank=0, size=1, **more):
     """The fit of a case, by one of the processes."""
     X, y, given = rows(name, rank, size)
-    kind = CrispTreeRegressor if CASES[name][2].get("numbers") else CrispTreeClassifier
+    is_regression = {"numbers", "bent"} & set(CASES[name][2])
+    kind = CrispTreeRegressor if is_regression else CrispTreeClassifier
     return kind.from_flat(**QUICK | PLAIN | CASES[name][1]).fit(X, y, **given | more)
 
 
@@ -117,6 +130,7 @@ def digest(model):
         arrays += (statistics.node_counts, statistics.gain, statistics.score_mean, statistics.score_spread)
         arrays += (statistics.soft_leaves, statistics.scaling.center, statistics.scaling.factor)
         arrays += (statistics.lowest, statistics.highest, statistics.whole)
+        arrays += (tree.linear_weight, tree.linear_bias, tree.linear_variance)
         for array in filter(lambda one: one is not None, arrays):
             found.update(np.ascontiguousarray(array).tobytes())
     history = [(record.loss, record.validation_score, record.phase, record.level) for record in model.history_]

@@ -7,10 +7,15 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
+from sklearn.base import clone
 
+import crisptree.learning.fitting
+from crisptree import CrispTreeClassifier, CrispTreeRegressor
+from crisptree.distributed import single_process
 from crisptree.pipeline.gathered_rows import _concatenate
-from tests.distributed.cases import CASES, FORESTS, digest, digest_forest, fit_case, fit_forest, rows
+from tests.distributed.cases import CASES, FORESTS, PLAIN, QUICK, digest, digest_forest, fit_case, fit_forest, rows
 from tests.distributed.conftest import ROOT
 
 
@@ -22,6 +27,57 @@ def two(torchrun):
 @pytest.mark.parametrize("name", CASES)
 def test_two_processes_train_the_tree_of_one_bit_for_bit(name, two, group_of_one):
     assert {found[name] for found in two} == {digest(fit_case(name))}
+
+
+def fit_alone(name, **more):
+    """The fit of a case by a single process."""
+    X, y, given = rows(name)
+    kind = CrispTreeRegressor if y.dtype.kind == "f" else CrispTreeClassifier
+    with single_process():
+        return kind.from_flat(**QUICK | PLAIN | CASES[name][1] | more).fit(X, y, **given)
+
+
+def test_thresholds_of_a_group_are_those_of_a_single_process(group_of_one):
+    model, alone = fit_case("thresholds"), fit_alone("thresholds", grow="cart", finetune_epochs=0)
+    assert np.array_equal(model.tree_.structure.left, alone.tree_.structure.left)
+    np.testing.assert_allclose(model.tree_.bias, alone.tree_.bias, rtol=1e-6)
+    np.testing.assert_allclose(model.tree_.leaves, alone.tree_.leaves)
+    assert np.array_equal(np.count_nonzero(model.tree_.weight, axis=1), np.ones(model.tree_.structure.n_splits))
+
+
+@pytest.mark.parametrize("leaf_model", ["linear", "branch_linear"])
+@pytest.mark.parametrize("name", ["linear leaves", "linear leaves of classes"])
+def test_linear_leaves_of_a_group_are_those_of_a_single_process(name, leaf_model, group_of_one):
+    # The same thresholds: splits that are trained differ.
+    parameters = {"split": "axis", "grow": "cart", "finetune_epochs": 0, "leaf_model": leaf_model, "max_depth": 2}
+    X, y, given = rows(name)
+    alone = fit_alone(name, **parameters)
+    model = clone(alone).fit(X, y, **given)
+    assert model.tree_.linear_weight.any()
+    if name == "linear leaves":
+        np.testing.assert_allclose(model.predict(X), alone.predict(X), rtol=1e-5)
+        np.testing.assert_allclose(model.predict_std(X), alone.predict_std(X), rtol=1e-5)
+    else:
+        np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=5e-3)
+
+
+def test_trees_with_linear_leaves_grow_on_residuals_in_a_group(group_of_one):
+    X, y, given = rows("linear leaves")
+    model = fit_case("linear leaves")
+    constant = CrispTreeRegressor.from_flat(**QUICK | PLAIN | {"leaf_model": "constant"}).fit(X, y, **given)
+    assert model.score(X, y) > max(0.99, constant.score(X, y))
+
+
+def test_thresholds_of_many_rows_are_searched_on_a_sample(group_of_one, monkeypatch):
+    monkeypatch.setattr("crisptree.learning.process_group.MAX_GATHERED_VALUES", 4 * 60)
+    seen = []
+    fit_cart = crisptree.learning.fitting.fit_cart
+    monkeypatch.setattr(
+        "crisptree.learning.fitting.fit_cart", lambda rows, *more: seen.append(len(rows)) or fit_cart(rows, *more)
+    )
+    model = fit_case("thresholds, trained on")
+    assert 60 <= min(seen) <= max(seen) <= 60 + 8  # each of eight shards gives a whole number of rows
+    assert model.score(*rows("thresholds, trained on")[:2]) > 0.9
 
 
 ERRORS = {
@@ -61,6 +117,7 @@ def test_four_processes_give_the_tree_of_two(torchrun, two):
 def test_model_selection_is_identical_for_any_number_of_processes(torchrun):
     one, three = torchrun("default_fit", 1), torchrun("default_fit", 3)
     assert all(found == one[0] for found in three)
+    assert one[0]["kept"] == one[0]["default"]
 
 
 @pytest.mark.slow
@@ -104,17 +161,17 @@ def test_the_command_line_writes_the_same_file_for_any_number_of_processes(tmp_p
     table = tmp_path / "iris.csv"
     lines = [",".join([*map(str, x), label]) for x, label in zip(X, y, strict=True)]
     table.write_text("\n".join(["a,b,c,d,label", *lines]))
-    files = []
+    files, quick = [], ("--depth", 2, "--epochs", 3, "--finetune-epochs", 3, "--shrinkage", 0)
     for number in (1, 2):
         files.append(tmp_path / f"{number}.crisp")
-        done = run_cli(number, table, "-o", files[-1], "--depth", 2, "--epochs", 3, "--finetune-epochs", 3)
+        done = run_cli(number, table, "-o", files[-1], *quick)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("leaves ·") == 1
     assert files[0].read_bytes() == files[1].read_bytes()
     of_numbers = []
     for number in (1, 2):
         of_numbers.append(tmp_path / f"{number} numbers.crisp")
-        flags = ("--depth", 2, "--epochs", 3, "--finetune-epochs", 3, "--drop", "label", "--task", "regression")
+        flags = (*quick, "--drop", "label", "--task", "regression")
         done = run_cli(number, table, "-o", of_numbers[-1], *flags, target="a")
         assert done.returncode == 0, done.stderr
     assert of_numbers[0].read_bytes() == of_numbers[1].read_bytes()
@@ -128,7 +185,7 @@ def test_the_command_line_writes_the_same_file_for_any_number_of_processes(tmp_p
 def run_cli(n_processes, table, *flags, target="label"):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n_processes)]
     command += ["-m", "crisptree", "fit", str(table), "-t", target, "--l1", "0", "--input-noise", "0.3"]
-    command += ["--shrinkage", "0", *map(str, flags)]
+    command += map(str, flags)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 

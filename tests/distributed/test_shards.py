@@ -157,9 +157,9 @@ def test_gradients_beyond_their_units_end_the_training():
 
 
 REFUSED = {
-    "split": "axis",
     "grow": "balanced",
-    "leaf_model": "linear",
+    "n_init": 3,
+    "max_shift": 1,
     "warm_start": True,
 }
 

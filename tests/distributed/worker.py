@@ -62,7 +62,9 @@ def default_fit(rank, size, folder):
     """All parameters at their defaults."""
     X, y, _ = rows("level by level", rank, size)
     model = CrispTreeClassifier(random_state=0).fit(X, y)
-    return {"default": digest(model), "chosen": {name: str(value) for name, value in model.best_params_.items()}}
+    kept = CrispTreeClassifier(random_state=0).fit(X, y, checkpoint=folder / "default", checkpoint_every=0)
+    chosen = {name: str(value) for name, value in model.best_params_.items()}
+    return {"default": digest(model), "kept": digest(kept), "chosen": chosen}
 
 
 def kept(rank, size, folder):

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from crisptree import (
@@ -85,6 +87,50 @@ def test_counts_tables_and_ranges_are_those_of_all_rows():
     assert np.allclose(tree.statistics.lowest, X[kept].min(axis=0))
     scores = X @ tree.weight[0] + tree.bias[0]
     assert tree.statistics.score_mean[0] == pytest.approx(np.average(scores, weights=weight), rel=1e-3, abs=1e-3)
+
+
+def bent_rows(n=2000, seed=0):
+    X, _ = rows(n, seed)
+    return X, X @ [1.0, 0.5, 0.0, -1.0] + 3 * np.abs(X[:, 0])
+
+
+def test_without_splits_linear_leaves_of_batches_are_one_ridge_regression():
+    X, y = bent_rows()
+    weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+    options = {"leaf_model": "linear", "max_depth": 0, "shrinkage": 0.0}
+    linear = CrispTreeRegressor(**options, training=TrainingOptions(leaf_l2=5.0), random_state=0)
+    linear.fit(in_batches(X, y, weight))
+    spread = np.sqrt(np.average((X - np.average(X, axis=0, weights=weight)) ** 2, axis=0, weights=weight))
+    ridge = Ridge(alpha=5.0).fit(X / spread, y, sample_weight=weight)
+    np.testing.assert_allclose(linear.predict(X), ridge.predict(X / spread), atol=1e-3)
+    error = np.average((ridge.predict(X / spread) - y) ** 2, weights=weight)
+    np.testing.assert_allclose(linear.predict_std(X), np.sqrt(error), rtol=1e-3)
+
+
+def test_without_splits_linear_leaves_of_classes_in_batches_are_one_softmax():
+    X, y = rows()
+    linear = model(leaf_model="linear", leaf_l2=1.0, max_depth=0)
+    found = clone(linear).fit(in_batches(X, y)).predict_proba(X)
+    np.testing.assert_allclose(found, linear.fit(X, y).predict_proba(X), atol=5e-3)
+
+
+@pytest.mark.parametrize("leaf_model", ["linear", "branch_linear"])
+def test_trees_of_batches_have_linear_leaves(leaf_model):
+    X, y = bent_rows()
+    options = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "shrinkage": 0.0, "max_depth": 2}
+    quick = TrainingOptions(epochs=6, finetune_epochs=2, min_updates=50, leaf_l2=1.0)
+    linear = CrispTreeRegressor(**options, leaf_model=leaf_model, training=quick, random_state=0)
+    linear.fit(in_batches(X, y))
+    assert linear.tree_.structure.n_splits
+    fresh = bent_rows(seed=1)
+    constant = clone(linear).set_params(leaf_model="constant").fit(in_batches(X, y))
+    assert linear.score(*fresh) > max(0.85, constant.score(*fresh))
+
+
+def test_linear_leaves_of_batches_have_no_more_features_than_those_of_arrays():
+    wide = np.zeros((20, 600), dtype=np.float32)
+    with pytest.raises(ValueError, match="X must have at most 512 features for leaf_model='linear'"):
+        model(leaf_model="linear").fit(in_batches(wide, LABELS[np.arange(20) % 3]))
 
 
 def test_a_fit_on_batches_is_the_same_every_time_and_for_any_batches():

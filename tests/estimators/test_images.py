@@ -88,6 +88,14 @@ def test_images_of_another_shape_are_refused_with_both_shapes(digits):
         plain_tree(**QUICK).fit([np.zeros((8, 8)), np.zeros((8, 9))], [0, 1])
 
 
+def test_channels_that_come_first_are_refused(digits):
+    X, y = digits
+    with pytest.raises(ValueError, match=r"channels last.*\(400, 1, 8, 8\).*X\.permute\(0, 2, 3, 1\)"):
+        plain_tree(**QUICK).fit(X.reshape(-1, 1, 8, 8), y)
+    declared = plain_tree(**QUICK, image_shape=(1, 8, 8)).fit(X.reshape(-1, 1, 8, 8), y)
+    assert declared.image_shape_ == (1, 8, 8)
+
+
 def test_shifts_need_images(digits):
     X, y = digits
     with pytest.raises(ValueError, match="`max_shift` must be 0 for rows that are no images"):

@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import crisptree
 from crisptree import CrispTreeClassifier, CrispTreeRegressor, explain, export
-from crisptree.equations.leaves import ROOT_SHARE, TreeRidge, log_softmax, root_strengths, working_response
-from crisptree.learning.linear_leaves import LeafRows, Members
+from crisptree.equations.leaves import ROOT_SHARE, Gram, TreeRidge, log_softmax, root_strengths, working_response
+from crisptree.learning.linear_leaves import LeafRows, Members, mean_squares
 from crisptree.plots import plot_tree
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Gaussians
@@ -81,13 +81,21 @@ def test_without_splits_there_is_one_regression():
     np.testing.assert_allclose(model.predict(X), Ridge(alpha=1.0).fit(X, y).predict(X), atol=0.02)
 
 
+def test_the_spread_of_a_leaf_is_that_of_its_residuals_however_small():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = X @ [2.0, -1.0] + rng.normal(scale=1e-3, size=400)
+    model = plain_regressor(leaf_model="linear", leaf_l2=1e-6, **(QUICK | {"max_depth": 0})).fit(X, y)
+    np.testing.assert_allclose(model.predict_std(X), np.std(y - X @ [2.0, -1.0]), rtol=0.05)
+
+
 def test_the_sums_of_parts_are_the_least_of_the_penalised_squares():
     rng, penalty = np.random.default_rng(0), 2.5
     q, n_leaves = 3, FIGURE_1.n_leaves
     x = [np.column_stack([rng.normal(size=(20, q - 1)), np.ones(20)]) for _ in range(n_leaves)]
     y = [rng.normal(size=(20, 1)) for _ in range(n_leaves)]
     moments = np.stack([a.T @ b for a, b in zip(x, y, strict=True)])
-    found = TreeRidge(FIGURE_1, x, penalty).sums(moments)
+    found = TreeRidge(FIGURE_1, map(Gram.of_factor, x), penalty).sums(moments)
     # All parts at once: a leaf's design stands in the columns of every node on its path.
     design = np.zeros((20 * n_leaves, q * FIGURE_1.n_nodes))
     for leaf in range(n_leaves):
@@ -132,7 +140,7 @@ def test_nodes_of_few_rows_have_the_sums_that_whole_gram_matrices_give(n_rows, p
     inverted = []
     inv = np.linalg.inv
     monkeypatch.setattr(np.linalg, "inv", lambda a: inverted.append(len(a)) or inv(a))
-    found = TreeRidge(structure, x, penalty).sums(moments)
+    found = TreeRidge(structure, map(Gram.of_factor, x), penalty).sums(moments)
     np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
     narrow = sum(2 * n <= q for n in n_rows)
     assert len(inverted) <= structure.n_nodes - 1 - narrow  # of such a leaf no q × q matrix is inverted
@@ -165,7 +173,8 @@ def test_the_kernel_solves_the_ridge_regressions_of_the_definition(members, pena
     models = rows.fit(structure, members, [1e4, penalty])
     expected = rows.fit_reference(structure, members, penalty, None, 0)
     np.testing.assert_allclose(models.sums[1], expected, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(models.variances[1], rows._variances(structure, members, expected), rtol=1e-7)
+    variances = mean_squares(rows.squared_errors(members, expected[structure.n_splits :]))
+    np.testing.assert_allclose(models.variances[1], variances, rtol=1e-7)
 
 
 @pytest.mark.parametrize("depth", [0, 2])

@@ -211,6 +211,10 @@ def convert_sparse(X: Any) -> SparseRows:
     return SparseRows.of(X)
 
 
+MAX_CHANNELS = 4
+"""Images with at most so many lines, but more columns and channels, seem to have their channels first."""
+
+
 def find_image_shape(X: Any, image_shape: Any) -> Shape | None:
     """Return the shape of the images in X, else the parameter ``image_shape``.
 
@@ -220,6 +224,12 @@ def find_image_shape(X: Any, image_shape: Any) -> Shape | None:
     shape = _shape_of(_stack_images(X))
     if shape is None:
         return declared
+    if declared is None and len(shape) == 3 and shape[0] <= MAX_CHANNELS < min(shape[1:]):
+        raise ValueError(
+            "images must have their channels last, (n_samples, height, width, channels); X has the shape "
+            f"{(len(X), *shape)}, of images with channels first as torch has them. Use X.permute(0, 2, 3, 1), in NumPy "
+            f"X.transpose(0, 2, 3, 1); or set image_shape={shape} if that is right."
+        )
     if declared is not None and _with_channels(declared) != _with_channels(shape):
         raise ValueError(
             f"`image_shape` must be the shape of the images in X; got {declared} for images of shape {shape}. "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -56,6 +56,10 @@ class Column:
     part: str = ""  # of the dates in the column ``date``, which part this number is: "year", say
     date: str = ""
     day_first: bool = True  # whether dates such as 1/2/2024 begin with the day
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as tuples, where NaN is itself; from Python 3.13 on a dataclass compares fields, where it is not."""
+        return isinstance(other, Column) and astuple(self) == astuple(other)
 
     @classmethod
     def of_date(cls, date: str, part: str, **more: Any) -> Column:

@@ -82,27 +82,27 @@ class TreeRidge:
     ----------
     structure : TreeStructure
         The tree.
-    factors : iterable of ndarray of shape (any, q)
-        A_ℓ of every leaf: its rows, each times the root of its weight. The last feature is the offset.
+    grams : iterable of Gram
+        G_ℓ of every leaf; A_ℓ are its rows, each times the root of its weight. The last feature is the offset.
     penalty : float
         λ.
     """
 
-    def __init__(self, structure: TreeStructure, factors: Iterable[Doubles], penalty: float) -> None:
+    def __init__(self, structure: TreeStructure, grams: Iterable[Gram], penalty: float) -> None:
         self.structure, self.penalty = structure, penalty
         total = 0.0
-        below: dict[int, list[_Gram]] = {}
+        below: dict[int, list[Gram]] = {}
         self.nodes: dict[int, _Node] = {}
-        for leaf, factor in enumerate(factors, start=structure.n_splits):
-            total += float(factor[:, -1] @ factor[:, -1])
-            below[leaf] = [_Gram.of_factor(factor)]
+        for leaf, gram in enumerate(grams, start=structure.n_splits):
+            total += gram.weight
+            below[leaf] = [gram]
         for split in reversed(_from_the_root(structure)):
             below[split] = []
             for child in (structure.left_nodes[split], structure.right_nodes[split]):
-                self.nodes[child] = _Node.of(_Gram.sum(below.pop(child)), penalty)
+                self.nodes[child] = _Node.of(Gram.sum(below.pop(child)), penalty)
                 below[split].append(self.nodes[child].handed)
-        gram = _Gram.sum(below[0]).dense()
-        self.root = gram + np.diag(root_strengths(structure, len(gram), total, penalty))
+        root = Gram.sum(below[0]).dense()
+        self.root = root + np.diag(root_strengths(structure, len(root), total, penalty))
 
     def sums(self, moments: Doubles) -> Doubles:
         """θ of all nodes.  (n_leaves, q, n_outputs) → (n_nodes, q, n_outputs)"""
@@ -120,19 +120,24 @@ class TreeRidge:
         return sums
 
 
-class _Gram(NamedTuple):
+class Gram(NamedTuple):
     """A Gram matrix G = AᵀA: its factor where that has at most half as many lines as G, otherwise G itself."""
 
     array: Doubles
     is_factor: bool
 
     @classmethod
-    def of_factor(cls, factor: Doubles) -> _Gram:
+    def of_factor(cls, factor: Doubles) -> Gram:
         few = 2 * len(factor) <= factor.shape[1]
         return cls(factor, True) if few else cls(factor.T @ factor, False)
 
+    @property
+    def weight(self) -> float:
+        """Σ a² of the last feature."""
+        return float(self.array[:, -1] @ self.array[:, -1] if self.is_factor else self.array[-1, -1])
+
     @classmethod
-    def sum(cls, grams: Sequence[_Gram]) -> _Gram:
+    def sum(cls, grams: Sequence[Gram]) -> Gram:
         if all(gram.is_factor for gram in grams):
             return cls.of_factor(np.concatenate([gram.array for gram in grams]))
         return cls(np.sum([gram.dense() for gram in grams], axis=0), False)
@@ -144,20 +149,20 @@ class _Gram(NamedTuple):
 class _Node(NamedTuple):
     """What a node hands on, λ S G, and S itself where it is no more than (1 − RᵀR/λ)/λ."""
 
-    handed: _Gram
+    handed: Gram
     inverse: Doubles | None
     penalty: float
 
     @classmethod
-    def of(cls, gram: _Gram, penalty: float) -> _Node:
+    def of(cls, gram: Gram, penalty: float) -> _Node:
         q = gram.array.shape[1]
         if gram.is_factor:
             within = np.eye(len(gram.array)) + gram.array @ gram.array.T / penalty
             handed = np.linalg.solve(np.linalg.cholesky(within), gram.array)
-            return cls(_Gram(handed, True), None, penalty)
+            return cls(Gram(handed, True), None, penalty)
         inverse: Doubles = np.linalg.inv(gram.array + penalty * np.eye(q)).astype(np.float64, copy=False)
         product = penalty * inverse @ gram.array
-        return cls(_Gram((product + product.T) / 2, False), inverse, penalty)
+        return cls(Gram((product + product.T) / 2, False), inverse, penalty)
 
     def solve(self, values: Doubles) -> Doubles:
         """S times some columns."""

@@ -45,6 +45,7 @@ from crisptree.learning.samples import (
     RowSource,
     Samples,
     Shifts,
+    Source,
     StoppableCallback,
     SummedTask,
     TrainingTask,
@@ -101,7 +102,9 @@ def fit_tree(
             greedy = grow_tree(context, start)
             return greedy, finetune_tree(context, greedy, validation)
 
-        if start is None and spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
+        if start is None and spec.grow == "cart" and not spec.finetuning.epochs:
+            greedy = tuned = _fit_cart(context, None)  # which has no random start
+        elif start is None and spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
             greedy, tuned = _train_natively(context, validation)
         elif spec.n_init == 1 or start is not None:
             greedy, tuned = train(context)
@@ -128,10 +131,7 @@ def _train_natively(context: TrainingContext, validation: Samples | None) -> Tra
     job = native_trees.make_job(samples, context.draw_seed())
     jobs = [job._replace(start=start) for start in range(spec.n_init)]
     if spec.grow == "cart":
-        found = _fit_cart(context, None)
-        if not spec.finetuning.epochs:
-            return found, found
-        jobs = [job._replace(tree=found.tree, keeps_zeros=spec.split == "axis")]
+        jobs = [job._replace(tree=_fit_cart(context, None).tree, keeps_zeros=spec.split == "axis")]
     trees = native_trees.train_trees(
         spec,
         _replace_by_residuals(spec, samples),
@@ -145,7 +145,7 @@ def _train_natively(context: TrainingContext, validation: Samples | None) -> Tra
     return best.greedy, best.tuned
 
 
-def _replace_by_residuals(spec: Spec, samples: Samples) -> Samples:
+def _replace_by_residuals(spec: Spec, samples: Source) -> Source:
     """Return the rows with the y that growth sees."""
     return compute_residuals(samples, spec.row_weight) if spec.grows_on_residuals else samples
 
@@ -286,7 +286,7 @@ def _begin(context: TrainingContext, start: CrispTree | None) -> Tree:
 
 def _grow_greedily(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
     spec, plan = context.spec, context.spec.growth
-    samples = compute_residuals(context.samples, spec.row_weight) if spec.grows_on_residuals else context.source
+    samples = _replace_by_residuals(spec, context.source)
     if start is None and spec.grows_by_lbfgs and native_trees.supports(spec, samples, context.constraints):
         assert isinstance(samples, Samples)
         job = native_trees.make_job(samples, context.draw_seed())
@@ -330,7 +330,8 @@ def _grow_complete(context: TrainingContext, start: CrispTree | None) -> Trained
 
 def _fit_cart(context: TrainingContext, start: CrispTree | None) -> TrainedTree:
     spec = context.spec
-    tree = fit_cart(_replace_by_residuals(spec, context.samples), spec.limits, spec.n_drawn_by_cart, spec.seed)
+    rows = _replace_by_residuals(spec, context.source)
+    tree = rows.grow_in_memory(lambda samples: fit_cart(samples, spec.limits, spec.n_drawn_by_cart, spec.seed))
     return TrainedTree(tree, spec.growth.steepness_at(0))
 
 
@@ -478,6 +479,9 @@ def fit_forest(
         samples, validation = task.on(device, spec.n_jobs, as_array=True)
         if not isinstance(samples.rows, ArrayRows):
             raise TypeError("trees grow together on an array of rows")
+        if spec.grow == "cart" and not spec.finetuning.epochs:
+            yield from _fit_cart_forest(spec, task, bootstraps, samples)
+            return
         constraints = spec.constraints.on(task.scaling, device)
         if spec.is_whole_lbfgs and native_trees.supports(spec, samples, constraints):
             yield from _fit_native_forest(spec, task, bootstraps, samples, validation, callback, constraints)
@@ -503,6 +507,28 @@ def fit_forest(
                 return
 
 
+def _count_workers(spec: Spec, samples: Samples, n_trees: int) -> int:
+    """Return how many trees are trained or counted side by side."""
+    is_large = len(samples) * samples.n_features * n_trees >= MIN_VALUES_FOR_WORKERS
+    return min(limit_trainings(n_threads(spec.n_jobs)) if is_large else 1, n_trees)
+
+
+def _fit_cart_forest(
+    spec: Spec, task: TrainingTask, bootstraps: Sequence[Bootstrap], samples: Samples
+) -> Iterator[FittedTree]:
+    """Search the thresholds of all trees, which are not finetuned."""
+    rows, alone = task.training, spec if len(bootstraps) == 1 else replace(spec, n_jobs=1)
+
+    def fit(bootstrap: Bootstrap) -> FittedTree:
+        own = _replace_by_residuals(spec, _select_samples(samples, rows, bootstrap))
+        tree = fit_cart(own, spec.limits, spec.n_drawn_by_cart, bootstrap.seed)
+        counted = replace(task, training=replace(rows, weight=bootstrap.weight(rows)))
+        return FittedTree(finalize_tree(TrainedTree(tree, spec.growth.steepness_at(0)), alone, counted)[0], [], 0)
+
+    with workers(_count_workers(spec, samples, len(bootstraps))) as each_of:
+        yield from each_of(fit, bootstraps)
+
+
 def _fit_native_forest(
     spec: Spec,
     task: TrainingTask,
@@ -514,8 +540,6 @@ def _fit_native_forest(
 ) -> Iterator[FittedTree]:
     """Train all trees as one work list; where the callback stops growth at a level, they end above it."""
     rows = task.training
-    is_large = len(samples) * samples.n_features * len(bootstraps) >= MIN_VALUES_FOR_WORKERS
-    threads = limit_trainings(n_threads(spec.n_jobs)) if is_large else 1
     single_threaded = spec if len(bootstraps) == 1 else replace(spec, n_jobs=1)
     common: dict[str, Any] = {"constraints": constraints, "validation": validation}
 
@@ -538,12 +562,9 @@ def _fit_native_forest(
         crisp, _ = finalize_tree(tree.tuned, single_threaded, own)
         return FittedTree(crisp, history, get_iteration(tree.tuned.record, history))
 
-    with workers(min(threads, len(bootstraps))) as each_of:
+    with workers(_count_workers(spec, samples, len(bootstraps))) as each_of:
         jobs = list(each_of(begin, bootstraps))
-        if spec.grow == "cart" and not spec.finetuning.epochs:
-            trees = [native_trees.NativeTree.of(job, spec) for job in jobs]
-        else:
-            trees = native_trees.train_trees(spec, samples, jobs, tunes=True, **common)
+        trees = native_trees.train_trees(spec, samples, jobs, tunes=True, **common)
         try:
             for record in native_trees.merge_growth(trees):
                 callback(record)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from crisptree import native
@@ -18,6 +19,7 @@ from crisptree.equations.leaves import (
     LOG_TWO_PI,
     MIN_VARIANCE,
     ROOT_SHARE,
+    Gram,
     TreeRidge,
     log_softmax,
     root_strengths,
@@ -25,7 +27,7 @@ from crisptree.equations.leaves import (
 )
 from crisptree.inference import FlatTree, route_rows
 from crisptree.inference.flat_tree import group_by_leaf
-from crisptree.learning.samples import Samples, TrainingTask
+from crisptree.learning.samples import RowSet, Samples, Source, SummedRows, SummedTask, TrainingTask
 from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Target
@@ -126,8 +128,8 @@ class LeafRows:
             start = self.fit_reference(structure, members, penalty, start, steps)
             sums.append(start)
             if self.target.is_regression:
-                variances.append(self._variances(structure, members, start))
-        return FittedModels(np.stack(sums), np.maximum(variances, MIN_VARIANCE) if variances else None)
+                variances.append(mean_squares(self.squared_errors(members, start[structure.n_splits :])))
+        return FittedModels(np.stack(sums), np.stack(variances) if variances else None)
 
     def _fit_natively(
         self,
@@ -164,30 +166,20 @@ class LeafRows:
             steps,
             TOLERANCE if steps > STEPS_TO_SCORE else TOLERANCE_TO_SCORE,
         )
-        return FittedModels(sums, None if variances is None else np.maximum(variances, MIN_VARIANCE))
+        return FittedModels(sums, variances)
 
     def fit_reference(
         self, structure: TreeStructure, members: Sequence[Members], penalty: float, start: Doubles | None, steps: int
     ) -> Doubles:
         """Return the best weights of all nodes, for classes after some steps; the definition of the kernel."""
-        is_classes = self.target.n_classes is not None
-        ridge = TreeRidge(structure, (self._factor(one) for one in members), penalty)
-        if not is_classes:
-            y = np.asarray(self.y, dtype=np.float64)
-            moments = np.stack([(self.x[one.rows] * one.share[:, None]).T @ y[one.rows] for one in members])
-            return ridge.sums(moments)
-        sums = np.zeros((structure.n_nodes, self.x.shape[1], self.n_outputs)) if start is None else start
-        before, momentum = sums, 1.0
-        for _ in range(steps):
-            # Nesterov's step beyond the last two sums: a bound that holds everywhere is far too careful at most places.
-            faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            ahead = sums + (momentum - 1) / faster * (sums - before)
-            momentum = faster
-            moments = np.stack(
-                [self._pull(one, weights) for one, weights in zip(members, ahead[structure.n_splits :], strict=True)]
-            )
-            before, sums = sums, ridge.sums(moments)
-        return sums
+        ridge = TreeRidge(structure, (Gram.of_factor(self._factor(one)) for one in members), penalty)
+        if start is None:
+            start = np.zeros((structure.n_nodes, self.x.shape[1], self.n_outputs))
+
+        def moments(sums: Doubles) -> Doubles:
+            return self.moments(members, sums[structure.n_splits :])
+
+        return _descend(ridge, moments, start, 1 if self.target.is_regression else steps)
 
     @property
     def _curvature(self) -> float:
@@ -198,21 +190,31 @@ class LeafRows:
         """Return the rows of a leaf, each times the root of its share in the curvature."""
         return np.asarray(self.x[one.rows] * np.sqrt(self._curvature * one.share)[:, None])
 
-    def _pull(self, one: Members, weights: Doubles) -> Doubles:
-        """½ Σ h x response: what the rows of a leaf ask its weights to be."""
-        x, y = self.x[one.rows], np.asarray(self.y, dtype=np.int64)[one.rows]
-        scores = x @ weights
-        return np.asarray(0.5 * (x * one.share[:, None]).T @ working_response(scores, log_softmax(scores), y))
+    def moments(self, members: Sequence[Members], weights: Doubles) -> Doubles:
+        """Σ h x y, or for classes ½ Σ h x response: what the rows of a leaf ask its weights to be.
 
-    def _variances(self, structure: TreeStructure, members: Sequence[Members], sums: Doubles) -> Doubles:
-        """Return the mean squared residual of every leaf.  (n_leaves, n_outputs)"""
+        (n_leaves, q, n_outputs) → the same
+        """
+        found = np.empty_like(weights)
+        for leaf, one in enumerate(members):
+            x, y = self.x[one.rows], self.y[one.rows]
+            if not self.target.is_regression:
+                scores = x @ weights[leaf]
+                y = 0.5 * working_response(scores, log_softmax(scores), np.asarray(y, dtype=np.int64))
+            found[leaf] = (x * one.share[:, None]).T @ np.asarray(y, dtype=np.float64)
+        return found
+
+    def grams(self, members: Sequence[Members]) -> Doubles:
+        """Return the Gram matrix of every leaf.  (n_leaves, q, q)"""
+        factors = [self._factor(one) for one in members]
+        return np.stack([factor.T @ factor for factor in factors])
+
+    def squared_errors(self, members: Sequence[Members], weights: Doubles) -> Doubles:
+        """Σ h (y − x θ)² of every leaf, and Σ h.  (n_leaves, n_outputs + 1)"""
         y = np.asarray(self.y, dtype=np.float64)
-        variances = np.ones((structure.n_leaves, self.n_outputs))
-        for leaf, (one, weights) in enumerate(zip(members, sums[structure.n_splits :], strict=True)):
-            if one.share.sum() > 0:
-                residuals = (y[one.rows] - self.x[one.rows] @ weights) ** 2
-                variances[leaf] = (one.share @ residuals) / one.share.sum()
-        return variances
+        residuals = [y[one.rows] - self.x[one.rows] @ own for one, own in zip(members, weights, strict=True)]
+        pairs = zip(members, residuals, strict=True)
+        return np.stack([np.append(one.share @ error**2, one.share.sum()) for one, error in pairs])
 
     def evidence(self, structure: TreeStructure, sums: Doubles, variances: Doubles | None) -> npt.NDArray[np.float32]:
         """log p(y_n ∣ x_n, leaf), in single precision: there are many of them.  (n_leaves, n)"""
@@ -231,6 +233,58 @@ class LeafRows:
     def single(self) -> npt.NDArray[np.float32]:
         """The rows in single precision."""
         return self.x.astype(np.float32)
+
+
+def _descend(ridge: TreeRidge, moments: Callable[[Doubles], Doubles], sums: Doubles, steps: int) -> Doubles:
+    """Take Nesterov's steps beyond the last two sums.
+
+    A bound that holds everywhere is far too careful at most places.
+    """
+    before, momentum = sums, 1.0
+    for _ in range(steps):
+        faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = sums + (momentum - 1) / faster * (sums - before)
+        momentum = faster
+        before, sums = sums, ridge.sums(moments(ahead))
+        if ((ahead - sums) * (sums - before)).sum() > 0:
+            momentum = 1.0  # which has carried the steps too far
+    return sums
+
+
+def mean_squares(squared_errors: Doubles) -> Doubles:
+    """Return the mean squared error of every leaf, 1 where it has no rows.  (n_leaves, n_outputs + 1) → n_outputs"""
+    errors, weight = squared_errors[:, :-1], squared_errors[:, -1:]
+    return np.divide(errors, weight, out=np.ones_like(errors), where=weight > 0)
+
+
+Part = tuple[LeafRows, Sequence[Members]]
+Total = Callable[[Callable[[LeafRows, Sequence[Members]], Doubles], tuple[int, ...]], Doubles]
+"""Adds up what a function of rows and the members of leaves gives for all parts of the rows, arrays of a shape."""
+
+
+def fit_summed(
+    structure: TreeStructure, total: Total, n_columns: int, target: Target, penalty: float
+) -> tuple[Doubles, Doubles | None]:
+    """Fit the models of all nodes to rows that are summed over; return them and, for a regression, squared errors.
+
+    Neither depends on what the rows are divided into: BLAS, whose sums may differ with its threads, has one.
+    (n_nodes, n_columns, n_outputs), (n_leaves, n_outputs + 1)
+    """
+    n_leaves, n_splits = structure.n_leaves, structure.n_splits
+    shape = n_leaves, n_columns, target.n_classes or target.n_values // 2
+
+    def moments(sums: Doubles) -> Doubles:
+        return total(lambda rows, members: rows.moments(members, sums[n_splits:]), shape)
+
+    with threadpool_limits(1, "blas"):
+        grams = total(lambda rows, members: rows.grams(members), (n_leaves, n_columns, n_columns))
+        ridge = TreeRidge(structure, (Gram(gram, False) for gram in grams), penalty)
+        start = np.zeros((structure.n_nodes, *shape[1:]))
+        if not target.is_regression:
+            return _descend(ridge, moments, start, STEPS_AT_THE_END), None
+        sums = ridge.sums(moments(start))
+        size = n_leaves, shape[2] + 1
+        return sums, total(lambda rows, members: rows.squared_errors(members, sums[n_splits:]), size)
 
 
 class LeafModels:
@@ -267,7 +321,7 @@ class LeafModels:
         members = [Members(rows := np.flatnonzero(line > few), line[rows]) for line in share]
         models = self.rows.fit(self.structure, members, [self.penalty], self.sums, steps)
         self.sums = models.sums[0]
-        variances = None if models.variances is None else models.variances[0]
+        variances = None if models.variances is None else np.maximum(models.variances[0], MIN_VARIANCE)
         evidence = self.rows.evidence(self.structure, self.sums, variances)
         highest = evidence.max(axis=0)
         self.offset = float(self.weight @ highest / self.weight.sum())
@@ -282,19 +336,46 @@ class LeafModels:
         self.offset = float(record.take("models.offset", np.zeros(1))[0])
 
 
-def compute_residuals(samples: Samples, row_weight: float = 1.0) -> Samples:
+def compute_residuals(samples: Source, row_weight: float = 1.0) -> Source:
     """Residuals of one linear model of all rows, rescaled, for regression; classes unchanged.
 
     A tree of linear leaves need not part rows along a trend that a linear model follows.
     """
     if not samples.target.is_regression:
         return samples
+    replaced: Any
+    if isinstance(samples, SummedRows):
+        replaced = _replace_by_summed_residuals(samples, row_weight)
+        return replaced
+    assert isinstance(samples, Samples)
     rows = LeafRows.of_samples(samples)
     weight = row_weight * samples.weight.double().cpu().numpy()
     whole, members = TreeStructure.single_leaf(), [Members(np.arange(len(samples)), weight)]
     y = rows.y - rows.x @ rows.fit(whole, members, [ROOT_SHARE * weight.sum()]).sums[0, 0]
     spread = np.sqrt(np.average(y**2, axis=0, weights=weight))
-    return replace(samples, y=torch.from_numpy(y / np.maximum(spread, 1e-12)).to(samples.y))
+    replaced = replace(samples, y=torch.from_numpy(y / np.maximum(spread, 1e-12)).to(samples.y))
+    return replaced
+
+
+def _replace_by_summed_residuals(samples: SummedRows, row_weight: float) -> SummedRows:
+    def as_one_leaf(part: Samples) -> Part:
+        weight = row_weight * part.weight.double().cpu().numpy()
+        return LeafRows.of_samples(part), [Members(np.arange(len(part)), weight)]
+
+    def total(function: Callable[[LeafRows, Sequence[Members]], Doubles], shape: tuple[int, ...]) -> Doubles:
+        return samples.total(lambda part: function(*as_one_leaf(part)), shape)
+
+    penalty = ROOT_SHARE * row_weight * float(samples.target.weight(samples.root.statistics))
+    models, errors = fit_summed(TreeStructure.single_leaf(), total, samples.n_features + 1, samples.target, penalty)
+    assert errors is not None
+    spread = np.maximum(np.sqrt(errors[0, :-1] / errors[0, -1]), 1e-12)
+
+    def residuals(part: Samples) -> Tensor:
+        rows = LeafRows.of_samples(part)
+        with threadpool_limits(1, "blas"):
+            return torch.from_numpy((rows.y - rows.x @ models[0]) / spread).to(part.y)
+
+    return samples.replace_y(residuals)
 
 
 def linear_score(
@@ -337,9 +418,38 @@ def fit_routed(
         return rows.fit(structure, members, penalties, steps=steps)
     columns = np.append(used, rows.x.shape[1] - 1)
     models = replace(rows, x=rows.x[:, columns]).fit(structure, members, penalties, steps=steps)
-    sums = np.zeros((*models.sums.shape[:2], rows.x.shape[1], models.sums.shape[3]))
+    return _insert_columns(models, columns, rows.x.shape[1])
+
+
+def _insert_columns(models: FittedModels, columns: npt.NDArray[np.intp], n_columns: int) -> FittedModels:
+    """Add weights of zero for the columns that were not used."""
+    sums = np.zeros((*models.sums.shape[:2], n_columns, models.sums.shape[3]))
     sums[:, :, columns] = models.sums
     return models._replace(sums=sums)
+
+
+def _fit_summed_leaves(
+    task: SummedTask,
+    read: Callable[[RowSet], tuple[LeafRows, npt.NDArray[np.int64]]],
+    structure: TreeStructure,
+    n_features: int,
+    penalty: float,
+    used: npt.NDArray[np.intp] | None,
+) -> FittedModels:
+    """Fit models to rows that are summed over; ``read`` gives scaled rows and their leaves."""
+    columns = np.arange(n_features + 1) if used is None else np.append(used, n_features)
+
+    def total(function: Callable[[LeafRows, Sequence[Members]], Doubles], shape: tuple[int, ...]) -> Doubles:
+        def add_up(part: RowSet) -> Doubles:
+            rows, leaf = read(part)
+            members = Members.of_leaves(leaf, part.weight, structure.n_leaves)
+            return function(replace(rows, x=rows.x[:, columns]), members)
+
+        return task.total(add_up, shape)
+
+    sums, errors = fit_summed(structure, total, len(columns), task.target, penalty)
+    models = FittedModels(sums[None], None if errors is None else mean_squares(errors)[None])
+    return _insert_columns(models, columns, n_features + 1)
 
 
 def predict_routed(models: FittedModels, structure: TreeStructure, leaf: npt.NDArray[np.int64], x: Doubles) -> Doubles:
@@ -366,12 +476,18 @@ def with_models(
     ``penalty`` is λ in the unit of the weights; a weight of two equals the row twice. With ``of_branches`` models have
     weights only for features that a split of the tree has, if there is one.
     """
-    structure, scaling, rows = tree.structure, tree.statistics.scaling, task.training
-    X = np.asarray(rows.X[:], dtype=np.float32)
-    scaled, leaf = scaling.apply(X, n_jobs), route_rows(tree, X, n_jobs)
+    structure, scaling = tree.structure, tree.statistics.scaling
     used = np.flatnonzero((tree.weight != 0).any(axis=0)) if of_branches and structure.n_splits else None
-    leaf_rows = LeafRows.of(scaled, rows.y, task.target)
-    models = fit_routed(structure, leaf, leaf_rows, rows.weight, [penalty], used, STEPS_AT_THE_END)
+
+    def read(rows: RowSet) -> tuple[LeafRows, npt.NDArray[np.int64]]:
+        X = np.asarray(rows.X[:], dtype=np.float32)
+        return LeafRows.of(scaling.apply(X, n_jobs), rows.y, task.target), route_rows(tree, X, n_jobs)
+
+    if isinstance(task, SummedTask):
+        models = _fit_summed_leaves(task, read, structure, len(scaling.center), penalty, used)
+    else:
+        leaf_rows, leaf = read(task.training)
+        models = fit_routed(structure, leaf, leaf_rows, task.training.weight, [penalty], used, STEPS_AT_THE_END)
     raw, bias = fold_scaling(models.sums[0], scaling)
     variance = None
     if models.variances is not None:

@@ -454,7 +454,7 @@ def finetune(
         Constraints of the weights; see ``TrainState``.
     leaf_penalty, row_weight : float, optional
         λ of linear models in the leaves, which are trained alternately with the splits, and the mean weight of a row in
-        the units of λ.
+        the units of λ. Rows that are summed over train and score constant leaves.
     prior_counts : Tensor of shape (n_leaves, n_statistics), optional
         Leaf statistics of previous rows, which are added to those of every epoch of the whole tree.
     """
@@ -467,10 +467,11 @@ def finetune(
         if stopped_at is not None:
             return TrainedTree(tree, stopped_at)
     score: Callable[[Tree, Any, Any], float] = hard_score
-    if leaf_penalty is not None:
+    if isinstance(samples, Samples) and leaf_penalty is not None:
         score = partial(linear_score, penalty=leaf_penalty, row_weight=row_weight)
-    if isinstance(samples, Samples) and leaf_penalty is not None and not can_train(tree.structure, samples):
-        leaf_penalty = None  # the models come once the splits are trained
+    if leaf_penalty is not None and not (isinstance(samples, Samples) and can_train(tree.structure, samples)):
+        leaf_penalty = None  # the models come once the splits are trained; growth may have seen residuals
+        tree = replace(tree, leaves=tree.hard_tables(samples.hard_counts(tree).to(tree.leaves)))
     state = WholeTree(tree, samples, zeros, signs, leaf_penalty, row_weight)
     best = None
     if validation is not None:

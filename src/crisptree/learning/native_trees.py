@@ -58,13 +58,6 @@ class NativeTree(NamedTuple):
     records: list[EpochRecord]
     weights: list[float]
 
-    @classmethod
-    def of(cls, job: TreeJob, spec: Spec) -> NativeTree:
-        """Make the tree of a job that begins with one, before any training."""
-        assert job.tree is not None
-        tree = TrainedTree(job.tree, spec.growth.steepness_at(0))
-        return cls(tree, tree, math.nan, [], [])
-
 
 def supports(spec: Spec, samples: Any, constraints: WeightConstraints | None) -> bool:
     """Return True for an array of rows and hyperplanes that keep all of their features, where L-BFGS trains them."""

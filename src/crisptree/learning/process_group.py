@@ -56,6 +56,10 @@ from crisptree.learning.samples import (
 )
 from crisptree.persistence.checkpoints import Arrays, CheckpointStore, Record
 from crisptree.threads import n_threads, row_blocks
+from crisptree.tree import Tree
+
+MAX_GATHERED_VALUES = 2**28
+"""Values of the rows that the first process gathers to search thresholds, 1 GB of float32; it samples larger ones."""
 
 SUM_BITS = 50
 """Bits of the largest part of a sum; the sum of up to 4096 parts fits into 63."""
@@ -224,16 +228,16 @@ class SharedCheckpointStore(CheckpointStore):
         self.store, self.group = store, group
 
     def next_record(self, name: str, epochs: int) -> Record:
-        return self.group.from_first(lambda: self._own.next_record(name, epochs))
+        return self.group.from_first(lambda: self.own.next_record(name, epochs))
 
     def keep(self, record: Record, epochs: int, *, is_over: bool, arrays: Callable[[], Arrays]) -> None:
-        self.group.from_first(lambda: self._own.keep(record, epochs, is_over=is_over, arrays=arrays))
+        self.group.from_first(lambda: self.own.keep(record, epochs, is_over=is_over, arrays=arrays))
 
     def write(self, current: Record | None = None) -> None:
         """Do nothing: rank 0 writes when its own store is closed."""
 
     @property
-    def _own(self) -> CheckpointStore:
+    def own(self) -> CheckpointStore:
         assert self.store is not None
         return self.store
 
@@ -297,10 +301,7 @@ class Shards:
         """Sample about ``most`` of the ``n_rows`` rows of all shards, and return those of the shards here."""
         found = []
         for number, part in zip(self.numbers, self.parts, strict=True):
-            n = len(part.y)
-            some = n if n_rows <= most else -(-most * n // n_rows)
-            chosen = np.random.default_rng([seed, number, 1]).permutation(n)[:some]
-            found.append(part.select(np.sort(chosen)))
+            found.append(part.select(sample_shard(len(part.y), most, n_rows, seed, number)))
         return RowSet.concatenate(found)
 
     def split_off(self, share: float, seed: int) -> tuple[Shards, Shards]:
@@ -309,6 +310,12 @@ class Shards:
         drawn = [np.random.default_rng([seed, number]).random(size) < share for number, size in sizes]
         is_held = np.concatenate([np.zeros(0, bool), *drawn])
         return self.select(~is_held), self.select(is_held)
+
+
+def sample_shard(n: int, most: int, n_rows: int, seed: int, number: int) -> npt.NDArray[np.int64]:
+    """Draw rows of a shard of ``n`` where all ``n_rows`` are to give about ``most``; all of it where they are fewer."""
+    some = n if n_rows <= most else -(-most * n // n_rows)
+    return np.sort(np.random.default_rng([seed, number, 1]).permutation(n)[:some])
 
 
 def move_rows(part: RowSet, group: ProcessGroup, starts: npt.NDArray[np.int64], lows: npt.NDArray[np.int64]) -> RowSet:
@@ -400,7 +407,14 @@ class ShardedTask(SummedTask):
         return self.group.is_first
 
     def compute_once(self, function: Callable[[], Result]) -> Result:
-        return self.group.from_first(function)
+        def compute() -> Result:
+            store = get_store()
+            if not isinstance(store, SharedCheckpointStore):
+                return function()
+            with use_store(store.own):  # the trainings inside are those of the first process alone
+                return function()
+
+        return self.group.from_first(compute)
 
     def make_callback(self, on_epoch: EpochCallback | None) -> GroupCallback:
         return GroupCallback(self.group, on_epoch)
@@ -464,6 +478,29 @@ class ShardedRows(SummedRows):
 
     def total(self, function: Callable[[Samples], Any], shape: tuple[int, ...]) -> Doubles:
         return self.group.total([function(samples) for samples in self.samples], shape)
+
+    def replace_y(self, function: Callable[[Samples], Tensor]) -> ShardedRows:
+        none = self.rows.y[:0]
+        rows = replace(self.rows, y=torch.cat([none, *(function(part).to(none) for part in self.samples)]))
+        sample = self.sample and replace(self.sample, y=function(self.sample))
+        return ShardedRows(self.group, rows, self.cuts, self.first, self.n_shards, sample)
+
+    def grow_in_memory(self, grow: Callable[[Samples], Tree]) -> Tree:
+        """Return the tree that the first process grows on the rows of all shards, or on a sample of so many rows."""
+        most = max(MAX_GATHERED_VALUES // self.n_features, 1)
+        mine = []
+        for number, part in enumerate(self.samples, self.first):
+            rows = torch.from_numpy(sample_shard(len(part), most, len(self), 0, number)).to(self.device)
+            mine.append([values.cpu() for values in (part.batch(rows), part.y[rows], part.weight[rows])])
+        gathered = self.group.gather_first(mine)
+
+        def compute() -> Tree:
+            assert gathered is not None
+            x, y, weight = map(torch.cat, zip(*(part for parts in gathered for part in parts), strict=True))
+            return grow(replace(self.rows, rows=ArrayRows(x), y=y, weight=weight))
+
+        tree = self.group.from_first(compute)
+        return replace(tree, splits=tree.splits.on(self.device), leaves=tree.leaves.to(self.device))
 
     def make_engine(self, state: TrainState, plan: Plan, generator: torch.Generator, *, fresh: bool) -> ShardedEngine:
         if isinstance(state, SummedLevel):

@@ -104,12 +104,20 @@ class RowSource(ABC):
     def score(self, tree: Tree, tables: Tensor) -> float:
         """Return the weighted mean score of the rows under a deterministic tree with such leaf tables."""
 
+    @abstractmethod
+    def grow_in_memory(self, grow: Callable[[Samples], Tree]) -> Tree:
+        """Return the tree that a function grows on all rows at once, in one process for all."""
+
     draws_shifts = False
     """True if ``shift`` draws random numbers."""
+
 
     def shift(self, generator: torch.Generator) -> AbstractContextManager[None]:
         """Shift images randomly inside, where they are to be; other rows are as always, and nothing is drawn."""
         return nullcontext()
+
+
+Source = TypeVar("Source", bound=RowSource)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,6 +226,9 @@ class Samples(RowSource):
 
     def as_one_group(self) -> Groups:
         return Groups.single(len(self), self.device)
+
+    def grow_in_memory(self, grow: Callable[[Samples], Tree]) -> Tree:
+        return grow(self)
 
     def reads_in_place(self, splits: AbstractSplits) -> bool:
         """Return True if the native kernel routes the rows without a copy."""
@@ -343,6 +354,13 @@ class SummedRows(RowSource):
     @abstractmethod
     def make_engine(self, state: TrainState, plan: Plan, generator: torch.Generator, *, fresh: bool) -> Engine:
         """Make the engine of a training phase on all rows."""
+
+    def grow_in_memory(self, grow: Callable[[Samples], Tree]) -> Tree:
+        raise TypeError("CART needs all rows in memory.")
+
+    @abstractmethod
+    def replace_y(self, function: Callable[[Samples], Tensor]) -> SummedRows:
+        """Return the same rows with the y that a function gives for each part of them."""
 
     @cached_property
     def root(self) -> LeafState:

@@ -39,6 +39,7 @@ from crisptree.pipeline.trees import TrainedRows, TrainingDataset, describe_devi
 from crisptree.pipeline.validation import (
     RowModel,
     check_capabilities,
+    check_features_of_leaves,
     check_parameters,
     check_validation,
     draw_seed,
@@ -177,10 +178,10 @@ class BatchedRows(SummedRows):
 
     retries_later = True
 
-    def __init__(self, task: BatchedTask, sample: Samples) -> None:
+    def __init__(self, task: BatchedTask, sample: Samples, make_y: Callable[[Samples], Tensor] | None = None) -> None:
         none = task.training.select(slice(0))
         super().__init__(task.scale(none, sample.device, sample.n_jobs, 1.0), sample)
-        self.task, self.n_jobs = task, sample.n_jobs
+        self.task, self.n_jobs, self.make_y = task, sample.n_jobs, make_y
 
     def __len__(self) -> int:
         return self.task.totals.n_rows
@@ -189,11 +190,18 @@ class BatchedRows(SummedRows):
         """Yield all rows once, a chunk at a time; weights are relative to the mean of all."""
         task = self.task
         for part in task.chunks(seed):
-            yield task.scale(part, self.device, self.n_jobs, task.totals.mean_weight, as_array=True)
+            samples = task.scale(part, self.device, self.n_jobs, task.totals.mean_weight, as_array=True)
+            yield samples if self.make_y is None else replace(samples, y=self.make_y(samples))
+
+    def replace_y(self, function: Callable[[Samples], Tensor]) -> BatchedRows:
+        assert self.sample is not None
+        return BatchedRows(self.task, replace(self.sample, y=function(self.sample)), function)
 
     @property
     def root(self) -> LeafState:
-        """All rows as one leaf, known from the first pass."""
+        """All rows as one leaf, known from the first pass unless their y is another."""
+        if self.make_y is not None:
+            return super().root
         totals, scaling = self.task.totals, self.task.scaling
         center = torch.from_numpy((totals.mean - scaling.center) * scaling.factor).to(self.weight)
         return LeafState(totals.n_rows, totals.statistics, center)
@@ -374,6 +382,7 @@ def fit_batches(
     check_capabilities(parameters, rows="batches", has_validation=eval_set is not None)
     seed = draw_seed(parameters["random_state"])
     data = BatchDataset.of(batches, estimator.ENCODING.statistics(parameters), seed)
+    check_features_of_leaves(parameters, data.n_features)
     names = None if batches.columns is None else np.array(batches.columns, dtype=object)
     encoded_by = estimator.input_schema.encoded_by
     estimator.set_input_schema(InputSchema(data.n_features, names, encoded_by=encoded_by))

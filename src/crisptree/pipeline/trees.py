@@ -118,9 +118,9 @@ class TrainingDataset(ABC):
     def split_off(self, fraction: float, seed: int) -> tuple[TrainingDataset, Any]:
         """Hold out a share of the rows for validation."""
 
-    def device(self, name: str) -> str:
-        """Resolve the device where "auto" has a meaning of its own."""
-        return name
+    def adapt(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the resolved parameters as these rows train them."""
+        return parameters
 
     def make_selection_task(self, task: TrainingTask, held_out: Any, seed: int) -> TrainingTask | None:
         """Return the task on which candidates are compared; None where another process compares them."""
@@ -190,6 +190,7 @@ class ShardDataset(TrainingDataset):
     encoding: TargetEncoding
     seed: int
     image_shape: tuple[int, ...] | None
+    only_hyperplanes = False
 
     @property
     def target(self) -> Target:  # type: ignore[override]
@@ -200,9 +201,11 @@ class ShardDataset(TrainingDataset):
         """Statistics of the features of all rows."""
         return FeatureStatistics.of(self.group, self.shards)
 
-    def device(self, name: str) -> str:
-        """Resolve "auto" to the CPU, whose native engine is faster here than torch on CUDA."""
-        return "cpu" if name == "auto" else name
+    def adapt(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Train on the CPU by default, whose native engine is faster here; search thresholds, as candidates do."""
+        is_searched = parameters["split"] == "axis" and parameters["grow"] == "greedy"
+        own: dict[str, Any] = {"grow": "cart", "finetune_epochs": 0} if is_searched else {}
+        return parameters | own | ({"device": "cpu"} if parameters["device"] == "auto" else {})
 
     def learn_scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
         return self.statistics.scaling(kind)
@@ -413,8 +416,7 @@ def fit_rows(
     if warm_start is not None:
         start, previous = warm_start.tree, retain_selected(warm_start.selected, parameters)
     resolution, task = prepare(parameters, data, validation, TreeEvaluator, seed, start, previous)
-    values = resolution.parameters
-    values["device"] = data.device(values["device"])
+    values = data.adapt(resolution.parameters)
     limits = None
     if parameters is not restricted:  # those of the tree that is distilled from the trained one
         split = "oblique" if restricted["split"] == "auto" else restricted["split"]

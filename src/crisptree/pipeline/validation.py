@@ -234,7 +234,6 @@ CAPABILITIES = (
             "max_leaf_nodes": NONE,
             "optimizer": MINI_BATCHES,
             "n_init": ONE_START,
-            "leaf_model": CONSTANT,
             "max_shift": ZERO,
             "image_shape": NONE,
             "warm_start": FALSE,
@@ -255,16 +254,15 @@ CAPABILITIES = (
         "a fit by several processes",
         lambda v: v["rows"] == "process group",
         {
-            "split": HYPERPLANES,
-            "grow": values("greedy"),
+            "split": LINEAR,
+            "grow": values("greedy", "cart"),
             "optimizer": MINI_BATCHES,
             "n_init": ONE_START,
-            "leaf_model": CONSTANT,
             "max_shift": ZERO,
             "round_splits": FALSE,
             "warm_start": FALSE,
         },
-        "No process has all rows, by which thresholds and the models of leaves are found.",
+        "It trains on sums over the rows of all processes.",
     ),
     Capability(
         "forests without `eval_set`",
@@ -445,14 +443,19 @@ def check_training_rows(
         encoded_by=estimator.input_schema.encoded_by,
         multi_output=multi_output,
     )
-    if has_linear_leaves(parameters) and rows.X.shape[1] > MAX_FEATURES_OF_LINEAR_LEAVES:
-        raise ValueError(
-            f"X must have at most {MAX_FEATURES_OF_LINEAR_LEAVES} features for leaf_model='linear', which solves a "
-            f"regression of all features in every node; got {rows.X.shape[1]:,} features. Take leaf_model='constant' "
-            "or fewer features, such as those of a PCA."
-        )
+    check_features_of_leaves(parameters, rows.X.shape[1])
     estimator.set_input_schema(rows.schema)
     return rows
+
+
+def check_features_of_leaves(parameters: Values, n_features: int) -> None:
+    """Check that linear leaves, if there are to be any, have few enough features."""
+    if has_linear_leaves(parameters) and n_features > MAX_FEATURES_OF_LINEAR_LEAVES:
+        raise ValueError(
+            f"X must have at most {MAX_FEATURES_OF_LINEAR_LEAVES} features for leaf_model='linear', which solves a "
+            f"regression of all features in every node; got {n_features:,} features. Take leaf_model='constant' "
+            "or fewer features, such as those of a PCA."
+        )
 
 
 def check_training_data(
@@ -617,7 +620,7 @@ def check_local_rows(estimator: RowModel, X: Any, y: Any, sample_weight: Any) ->
     X, y, sample_weight = materialize(detach(X)), detach(y), detach(sample_weight)
     if is_sparse(X):
         raise ValueError("X must be dense for a fit by several processes; got a sparse matrix. Use X.toarray().")
-    if parameters["leaf_model"] in ("auto", "constant") and needs_encoder(parameters["categorical_features"], X):
+    if needs_encoder(parameters["categorical_features"], X):
         raise ValueError(
             "X must be all finite numbers for a fit by several processes, because no process sees all values of a "
             "column; got a table with text, categories or missing values. Encode it first, "
