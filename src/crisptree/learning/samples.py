@@ -111,7 +111,6 @@ class RowSource(ABC):
     draws_shifts = False
     """True if ``shift`` draws random numbers."""
 
-
     def shift(self, generator: torch.Generator) -> AbstractContextManager[None]:
         """Shift images randomly inside, where they are to be; other rows are as always, and nothing is drawn."""
         return nullcontext()
