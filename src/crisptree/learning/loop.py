@@ -211,13 +211,14 @@ def train(
         is_pending = isinstance(result, PendingEpoch) and state.models is None
         if not is_pending:
             _check(result, name, epoch, settings.steepness)
+        offset = 0.0 if state.models is None else state.models.offset  # of the models that the epoch trained with
         state.leaves = _make_leaves(state, samples, plan, result.counts, prior_counts)
         if is_pending:
             if draws_ahead and epoch + 1 < plan.epochs:
                 order = orders.next()
             _check(result, name, epoch, settings.steepness)
-        loss = result.loss if state.models is None else result.loss - state.models.offset
-        end = EpochEnd(epoch, settings.steepness, loss, None if scorer is None else scorer(settings.steepness))
+        validation_score = None if scorer is None else scorer(settings.steepness)
+        end = EpochEnd(epoch, settings.steepness, result.loss - offset, validation_score)
         history.ends.append(end)
         notify(end)
         is_done = scorer is not None and scorer.is_done

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -408,10 +408,8 @@ class ShardedTask(SummedTask):
 
     def compute_once(self, function: Callable[[], Result]) -> Result:
         def compute() -> Result:
-            store = get_store()
-            if not isinstance(store, SharedCheckpointStore):
-                return function()
-            with use_store(store.own):  # the trainings inside are those of the first process alone
+            store = get_store()  # of this process: the trainings inside are its own
+            with use_store(store.own) if isinstance(store, SharedCheckpointStore) else nullcontext():
                 return function()
 
         return self.group.from_first(compute)
@@ -613,8 +611,7 @@ class ShardedGroups:
         for place, own in enumerate(self.own):
             random = torch.from_numpy(np.random.default_rng([seed, self.first + place]).random(len(own.rows)))
             keys.append(random + own.group + place * n_groups)
-        key = torch.cat(keys)
-        return rows[torch.from_numpy(np.argsort(key.numpy()))]  # several times faster than torch's sort
+        return rows[torch.from_numpy(np.argsort(torch.cat(keys).numpy()))]  # several times faster than torch's sort
 
     def hash_order(self, seed: int) -> Tensor:
         """Return the same as positions, by random numbers that a device computes for all shards at once.  (n,)"""
@@ -641,15 +638,11 @@ def hash_uniform(counters: Tensor, seed: int) -> Tensor:
     >>> hash_uniform(torch.tensor([0, 1]), seed=0).tolist()
     [0.8833108082136426, 0.43152799704850997]
     """
-    value = (counters + 1) * _signed(0x9E3779B97F4A7C15) + seed
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        value = (value ^ _shift_right(value, shift)) * _signed(factor)
+    value = (counters + 1) * -0x61C8864680B583EB + seed  # its factors, as signed integers
+    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
+        value = (value ^ _shift_right(value, shift)) * factor
     value = value ^ _shift_right(value, 31)
     return _shift_right(value, 11).double() * 2.0**-53
-
-
-def _signed(value: int) -> int:
-    return value - 2**64 if value >= 2**63 else value
 
 
 def _shift_right(value: Tensor, n: int) -> Tensor:
