@@ -197,3 +197,13 @@ def test_rounded_splits_are_no_probabilistic_tree_any_more():
     plain = CrispTreeClassifier(max_depth=2, split="oblique", l1=0.0, input_noise=0.0, random_state=0)
     assert is_trained_softly(plain.fit(X, y))
     assert not is_trained_softly(CrispTreeClassifier.readable(random_state=0).fit(X, y))
+
+
+def test_no_probability_is_zero_where_the_default_tree_has_linear_leaves():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    y = (X @ [1, 1, -1, 1] + 0.3 * rng.normal(size=200) > 0).astype(int)
+    assert CrispTreeClassifier(random_state=0).fit(X, y).best_params_["leaf_model"] == "linear"
+    model = CrispTreeClassifier.readable(leaf_model="constant", random_state=0).fit(X, y)
+    assert model.predict_proba(X).min() > 0
+    assert model.best_params_["shrinkage"] > 0

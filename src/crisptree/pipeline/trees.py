@@ -23,6 +23,7 @@ from crisptree.inference.finalization import (
     record_ranges,
     sum_statistics,
 )
+from crisptree.inference.flat_tree import has_linear_leaves
 from crisptree.learning.fitting import Fitted, fit_tree, prepare_device, resolve_device, update_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
@@ -52,9 +53,11 @@ from crisptree.pipeline.validation import (
     validation_pair,
 )
 from crisptree.selection.candidates import (
+    TRIAL_SHRINKAGE,
     Trial,
     apply_selected,
     disable_postprocessing,
+    is_auto,
     is_postprocessing_unresolved,
     order,
     postprocess,
@@ -421,6 +424,9 @@ def fit_rows(
     if parameters is not restricted:  # those of the tree that is distilled from the trained one
         split = "oblique" if restricted["split"] == "auto" else restricted["split"]
         limits = values | {name: restricted[name] for name in (*UNRESTRICTED, "min_samples_leaf")} | {"split": split}
+        if is_auto(restricted, "shrinkage") and has_linear_leaves(values) and not data.target.is_regression:
+            # Selected for leaves with models of all features, where tables are not used.
+            values = values | {"shrinkage": TRIAL_SHRINKAGE * task.mean_weight}
     needs_rows = values["finetune_epochs"] or is_postprocessing_unresolved(values)
     if explicit is None and validation is not None and not needs_rows:
         # No epoch is scored after all: the rows that were held out for it train too.
@@ -447,6 +453,7 @@ def fit_rows(
         fitted = fitted._replace(tree=tree, greedy=tree)
     selected = dict(resolution.selected)
     if limits:
+        selected = {name: values.get(name) if name == "shrinkage" else value for name, value in selected.items()}
         selected = {name: value for name, value in selected.items() if name not in UNRESTRICTED}
     return TrainedRows(fitted, history, selected, resolution.trials, data.encoding)
 
