@@ -36,6 +36,7 @@ help:
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/crisptree/native/*)
+	@echo "Installing into .venv and compiling the kernels: a few minutes without output."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e ".[all,dev]"
 	@$(BIN)/python -c "import crisptree.native._router, crisptree.native._training" \

@@ -48,6 +48,15 @@ def test_the_task_can_be_set(priced_shop, tmp_path):
     assert "say --task regression" in refused.text
 
 
+def test_many_rounded_prices_that_are_taken_for_classes_are_noted(tmp_path):
+    table = tmp_path / "prices.csv"
+    table.write_text("rooms,price\n" + "".join(f"{row % 7},{1000 * (row % 40)}\n" for row in range(200)))
+    flags = ("-t", "price", "--depth", "1", "--effort", "fast", "-o", tmp_path / "p.crisp", "--force")
+    noted, told = run("fit", table, *flags), run("fit", table, *flags, "--task", "classification")
+    assert "40 different whole numbers, taken for classes" in noted.stderr
+    assert "taken for classes" not in told.stderr
+
+
 def test_predictions_have_intervals_and_paths(priced_shop, tmp_path):
     _, table, model, _ = priced_shop
     done("predict", model, table, "--interval", 0.9, "--leaf", "--explain", "-o", tmp_path / "p.parquet")

@@ -127,6 +127,11 @@ def test_an_unknown_parameter_lists_the_known_ones():
         CrispTreeClassifier(color=3)
 
 
+def test_a_misspelt_parameter_gets_a_suggestion():
+    with pytest.raises(TypeError, match=r"has no parameter 'maxdepth'; .* Did you mean 'max_depth'\?"):
+        CrispTreeClassifier(maxdepth=3)
+
+
 def test_flags_are_unique():
     for kind in ESTIMATORS:
         with_flag = [declared for declared in kind.declared_parameters().values() if declared.flag]

@@ -56,6 +56,24 @@ def test_pushes_are_the_largest_and_have_the_sign_of_their_side():
     assert not step.goes_right
 
 
+def test_a_split_on_one_column_shows_value_and_threshold():
+    model = written(TreeStructure.stump(), [[0.0, 2.0]], [-3.0], [0, 1])
+    right, left = (explain.path(model, [9.0, value]) for value in (1.625, 1.5))
+    assert [way.steps[0].condition for way in (right, left)] == ["x1 = 1.625 > 1.5", "x1 = 1.5 ≤ 1.5"]
+    assert str(right).splitlines()[1] == "    x1 = 1.625 > 1.5"
+    assert "contributions" not in str(right)
+    two = written(TreeStructure.stump(), [[1.0, 2.0]], [-3.0], [0, 1])
+    assert explain.path(two, [9.0, 1.0]).steps[0].condition == ""
+
+
+def test_a_missing_value_is_not_shown_as_the_mean_that_replaces_it():
+    frame = pd.DataFrame({"age": [1.0, 2.0, 8.0, 9.0, None, 5.0] * 12})
+    y = np.where(frame["age"].fillna(5) > 4, "old", "young")
+    model = plain_tree(split="axis", max_depth=1, leaf_model="constant", random_state=0).fit(frame, y)
+    assert explain.path(model, frame.iloc[2]).steps[0].condition.startswith("age = 8 > ")
+    assert explain.path(model, frame.iloc[4]).steps[0].condition.startswith("age is missing, the mean 5 > ")
+
+
 def test_a_margin_counts_spreads_of_the_training_scores():
     X, y = np.array([[-2.0], [2.0]], dtype=np.float32), [0, 1]
     model = written(TreeStructure.stump(), [[3.0]], [0.0], [0, 1], X=X, y=y)

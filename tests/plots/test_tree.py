@@ -281,6 +281,16 @@ def test_linear_leaves_show_their_largest_terms(customers, leaf_model):
     assert not overlaps(ax)
 
 
+def test_small_trees_are_drawn_wider_for_the_formulas_of_their_leaves():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=[f"{w} charges in euros" for w in "abc"])
+    y = np.where(X.iloc[:, 0] > 0, 3 * X.iloc[:, 1], -2 * X.iloc[:, 2])
+    model = CrispTreeRegressor(max_depth=1, split="axis", leaf_model="linear", random_state=0).fit(X, y)
+    ax = plot_tree(model)
+    assert not any(text.endswith("…") for text in texts(ax))
+    assert not overlaps(ax)
+    assert any(text.endswith("…") for text in texts(plot_tree(model, max_width=2.5)))
+
+
 def test_a_missing_matplotlib_names_the_extra():
     code = (
         "import sys; sys.modules['matplotlib'] = None\ntry:\n import crisptree.plots\nexcept ImportError as e: print(e)"

@@ -22,6 +22,11 @@ def test_the_summary_has_two_accuracies_and_the_length_of_paths(page, model_and_
     assert summary["training"] == pytest.approx(model.score(X, y))  # these rows are those of training
 
 
+def test_linear_leaves_have_no_accuracy_by_counts(page):
+    model, X, y = fitted(leaf_model="linear", max_depth=1)
+    assert page(model, X, y)[1]["summary"]["training"] is None
+
+
 def test_the_summary_scores_probabilities(page, model_and_rows):
     model, X, y = model_and_rows
     summary = page(model.prune(0.05), X, y)[1]["summary"]

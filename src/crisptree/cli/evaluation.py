@@ -20,7 +20,8 @@ from crisptree.cli.tables import (
     read_labelled_rows,
 )
 from crisptree.cli.training import TrainingTable
-from crisptree.exceptions import TableError
+from crisptree.exceptions import TableError, format_count
+from crisptree.inspection.display import format_number
 from crisptree.inspection.model_view import is_trained_softly
 from crisptree.targets.base import class_numbers, hold_out, quantile_strata
 from crisptree.threads import row_blocks
@@ -182,16 +183,18 @@ def show_scores(out: Output, scores: Scores, *, is_regression: bool, baseline: s
     first, legend = "on", f"RMSE: root mean squared error, one path per row{SOFT_LEGEND}"
     has_soft = any(score.get(name) is not None for score in scores.values() for name in ("soft", "soft_rmse"))
     names = {key: head for key, head in SCORE_COLUMNS[is_regression].items() if has_soft or "soft" not in key}
-    digits = ".4g"
     if not is_regression:
-        first, digits = "accuracy on", ".4f"
+        first = "accuracy on"
         legend = f"hard: one path per row{SOFT_LEGEND} · majority: always {baseline}"
     if not has_soft:
         legend = legend.replace(SOFT_LEGEND, "")
-    rows = [
-        [name, f"{score['rows']:,}", *("–" if score[key] is None else format(score[key], digits) for key in names)]
-        for name, score in scores.items()
-    ]
+
+    def show(value: float | None) -> str:
+        if value is None:
+            return "–"
+        return format_number(value) if is_regression else f"{value:.4f}"
+
+    rows = [[name, f"{score['rows']:,}", *map(show, (score[key] for key in names))] for name, score in scores.items()]
     out.show(legend)
     out.show(make_table((first, "rows", *names.values()), rows))
 
@@ -338,5 +341,5 @@ def _show_classification(out: Output, document: dict[str, Any]) -> None:
     else:
         out.show(f"The confusion matrix of {len(classes)} classes is in --json.")
     for entry in document["error_attribution"][:MAX_SPLITS_SHOWN]:
-        name = "no split" if entry["split"] is None else f"split {entry['split']}"
-        out.show(f"{name} causes {entry['errors']:,} errors ({entry['share']:.1%})")
+        name = "no single split" if entry["split"] is None else f"split {entry['split']}"
+        out.show(f"{name} causes {format_count(entry['errors'], 'error')} ({entry['share']:.1%})")

@@ -117,7 +117,9 @@ def describe_path(model: Any, row: npt.NDArray[np.float32]) -> str:
     for step in explained.steps:
         turn = f"split {step.split} {'right' if step.goes_right else 'left'}"
         causes = [push for push in step.pushes if push.amount != 0 and (push.amount > 0) == step.goes_right]
-        if causes:
+        if step.condition:
+            turn += f" ({step.condition})"
+        elif causes:
             turn += f" ({model.preprocessing_.describe(causes[0].feature, causes[0].value)})"
         parts.append(turn)
     return "; ".join([*parts, f"leaf {explained.leaf}: {explained.predicted}"])

@@ -42,6 +42,9 @@ CONTAINER_MEMORY = Path("/sys/fs/cgroup/memory.max")
 MAX_MEMORY_FRACTION = 0.25
 """Larger encoded tables go to disk: reading and holding out copy them once."""
 
+MANY_NUMBERED_CLASSES = 30
+"""From so many classes on that are whole numbers, a note asks whether they are quantities."""
+
 
 def usable_memory() -> float:
     """Bytes of memory of this machine or of its container; infinite if unknown."""
@@ -206,6 +209,12 @@ class TrainingSource:
         )
         if not len(y):
             raise TableError(f"{table.path} must have rows; it has none.")
+        n_classes = 0 if is_regression or y.dtype.kind not in "iu" else len(np.unique(y))
+        if n_classes >= MANY_NUMBERED_CLASSES and task == "auto":
+            out.note(
+                f"the target {target!r} has {n_classes:,} different whole numbers, taken for classes. "
+                "If they are quantities, such as rounded prices, add --task regression."
+            )
         weight = None if self.weights is None else read_weights(table, self.weights, missing, rows=kept)
         if is_regression and task == "auto":
             out.note(f"the target {target!r} holds numbers, so this is a regression (--task regression).")

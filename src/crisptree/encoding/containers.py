@@ -257,7 +257,10 @@ def convert_records(X: Any) -> Any:
 def _table_of_columns(columns: Mapping[Any, Any]) -> Table:
     values = list(columns.values())
     if any(isinstance(column, str) or not hasattr(column, "__len__") for column in values):
-        raise TableError("X as a dictionary must hold a column of values under every name; it holds single values.")
+        raise TableError(
+            "X as a dictionary must hold a column of values under every name; it holds single values. "
+            "For one row give a list of it, [row]."
+        )
     lengths = {str(name): len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name!r} has {length}" for name, length in list(lengths.items())[:5])

@@ -332,5 +332,7 @@ def _find_columns(columns: tuple[InputColumn, ...], wanted: Any, parameter: str)
         else:
             some = ", ".join(map(repr, labels[:8])) + (", …" if len(labels) > 8 else "")
             or_index = "" if by_label else ", or their indices from 0"
-            raise ValueError(f"`{parameter}` must name columns of the table, {some}{or_index}; got {one!r}.")
+            parts = [label for label in labels if isinstance(label, str) and label.startswith(f"{one} ")]
+            hint = f" Of a date name the parts: {parts}." if parts else ""
+            raise ValueError(f"`{parameter}` must name columns of the table, {some}{or_index}; got {one!r}.{hint}")
     return indices

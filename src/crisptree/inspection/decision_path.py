@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inspection.display import Printable, format_change, format_moments, format_number
+from crisptree.inspection.display import Printable, format_change, format_moments, format_number, format_short
 from crisptree.inspection.linear_splits import rank_features
 from crisptree.inspection.model_view import ModelView, view_model
-from crisptree.inspection.sentences import describe_leaf, is_readable
+from crisptree.inspection.sentences import RangeCondition, describe_leaf, is_readable, make_condition, uses_one_column
 from crisptree.inspection.validation import check_integer
 
 Doubles = npt.NDArray[np.float64]
@@ -78,6 +78,8 @@ class Step:
     before, after : ndarray of shape (n_classes,)
         Class frequencies of the training rows at the split, and at the child that the row goes to; at a leaf its
         probabilities, which include ``leaf_prior``. For regression, means and then variances.
+    condition : str
+        What the row satisfies at a split on one column, such as "months = 12 ≤ 29"; empty for other splits.
 
     Examples
     --------
@@ -99,6 +101,7 @@ class Step:
     offset: float
     before: Doubles
     after: Doubles
+    condition: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +160,9 @@ class Path(Printable):
             score = format_number(step.score)
             distance = f"{abs(step.margin):.2f} standard deviations from the boundary"
             lines.append(f"split {step.split}: {turn}, score {score} ({distance})")
-            for side, sign in (("right", 1), ("left", -1)):
+            if step.condition:
+                lines.append(f"    {step.condition}")
+            for side, sign in () if step.condition else (("right", 1), ("left", -1)):
                 named = [f"{p.text} ({format_change(p.amount, 3)})" for p in step.pushes if p.amount * sign > 0]
                 if named:
                     lines.append(f"    contributions to {side}: {', '.join(named)}")
@@ -208,7 +213,8 @@ def trace_path(view: ModelView, row: Singles, top: int) -> Path:
             amounts, offset = compute_contributions(tree, row[0], split)
         pushes, margin = rank_pushes(view, row[0], amounts, amounts, top), score / margin_scales(tree)[split]
         before, after = view.node_values[split], view.node_values[child]
-        steps.append(Step(split, score, margin, goes_right, pushes, offset, before, after))
+        condition = describe_condition(view, row[0], split, goes_right=bool(goes_right))
+        steps.append(Step(split, score, margin, goes_right, pushes, offset, before, after, condition))
     probabilities = tree.leaf_values(np.array([leaf]), row)[0]
     predicted = view.predict_leaf(leaf, row)
     sentence = describe_leaf(view, leaf) if is_readable(view) else ""
@@ -222,6 +228,21 @@ def rank_pushes(view: ModelView, row: Singles, amounts: Doubles, sizes: Doubles,
         Push(int(j), names[j], float(row[j]), float(amounts[j]), view.describe_value(int(j), float(row[j])))
         for j in largest
     )
+
+
+def describe_condition(view: ModelView, row: Singles, split: int, *, goes_right: bool) -> str:
+    """Describe what a row satisfies at a split on one column, with its value; "" for other splits."""
+    if not uses_one_column(view, split):
+        return ""
+    condition = make_condition(view, split, goes_right=goes_right)
+    if not isinstance(condition, RangeCondition):
+        return str(condition)
+    assert isinstance(view.tree, FlatTree)
+    feature = int(np.flatnonzero(view.tree.weight[split])[0])
+    value, comparison = float(row[feature]), condition.lines[-1]
+    if any(column.feature == feature and column.is_missing(row) for column in view.columns):
+        return f"{condition.name} is missing, the mean {format_short(value)} {comparison}"
+    return f"{view.describe_value(feature, value)} {comparison}"
 
 
 def compute_contributions(tree: FlatTree, row: Singles, split: int) -> tuple[Doubles, float]:

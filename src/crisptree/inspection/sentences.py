@@ -208,6 +208,14 @@ def make_condition(
     return SumCondition.of(rule if goes_right else rule.complement(), view.feature_names, decimals)
 
 
+def uses_one_column(view: ModelView, split: int) -> bool:
+    """Return True if the condition of a split is about one column, not about a sum of features."""
+    tree = view.tree
+    if not isinstance(tree, FlatTree) or not tree.weight[split].any():
+        return False
+    return not isinstance(make_condition(view, split, goes_right=True), SumCondition)
+
+
 def _readable_columns(view: ModelView) -> tuple[InputColumn, ...]:
     """Return the columns of the table; the features alone where a caller has named these."""
     stored = view.preprocessing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -203,7 +204,9 @@ class Declared:
 
     @classmethod
     def _describe_unknown(cls, name: str) -> str:
-        return f"{cls.__name__}() has no parameter {name!r}; it has {', '.join(cls.PARAMETERS)}."
+        near = difflib.get_close_matches(name.lower(), cls.PARAMETERS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        return f"{cls.__name__}() has no parameter {name!r}; it has {', '.join(cls.PARAMETERS)}.{hint}"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -116,7 +116,7 @@ def read(path: str | PathLike[str], known: Collection[str] | None = None) -> Mod
             return ModelFile(path, sections)
         length = int.from_bytes(data[:8], "little")
         if length > len(data) - 8:
-            raise ModelFileError("this is not a crisptree model file: it is shorter than its header says.")
+            raise ModelFileError("this is not a crisptree model file, or only a part of one.")
         return _read(path, data, known)
 
 

@@ -28,6 +28,7 @@ from crisptree.plots.style import (
     LARGE,
     LARGEST,
     LEFT,
+    MIN_TEXT_SCALE,
     MUTED,
     RIGHT,
     SMALL,
@@ -38,6 +39,7 @@ from crisptree.plots.style import (
     leaf_letters,
     line_height,
     text_width,
+    truncate_text,
 )
 from crisptree.plots.weights import GRAY, as_image, weight_image
 from crisptree.structure import TreeStructure
@@ -52,6 +54,12 @@ KINDS: dict[str, tuple[float, dict[str, float]]] = {
     "module": (0.9, {"widest": 1.3, "aspect": 0.4, "lowest": 0.5}),
 }
 """Inches between two neighbouring ends at the natural size, and the shape of splits; see ``compute_layout``."""
+
+MAX_TEXT_UNITS = 0.92
+"""Of the width of an end, for the text below it."""
+
+MAX_END_INCHES = 1.9
+"""Between two neighbouring ends, where the formulas of leaves need more than the natural size."""
 
 MIN_THICKNESS, MAX_THICKNESS = 0.012, 0.17
 """Of arrows, in units."""
@@ -271,6 +279,10 @@ def plot_tree(
         shape = shape | {"aspect": float(np.clip(height / width, 0.25, 2.5))}
     collapsed = _collapsed(view, check_optional_integer("max_depth", max_depth, 0), max_width, inch)
     layout = compute_layout(structure, collapsed, **shape)
+    if ax is None and max_width is not None:
+        natural, inch = inch, _widen_for_formulas(view, layout, inch, max_width, sample is not None)
+        smaller = {key: value * natural / inch for key, value in shape.items() if key != "aspect"}
+        layout = compute_layout(structure, collapsed, **shape | smaller)
     row = None if sample is None else view.prepare_row(sample, "sample")
     path = set() if row is None else set(structure.nodes_to(int(view.apply(row)[0])))
     names = {node: leaf_letters(number) for number, node in enumerate(layout.ends)} if letters else {}
@@ -473,6 +485,24 @@ def _draw_terms(canvas: PlotCanvas, outline: Outline, terms: list[tuple[str, flo
     canvas.ax.plot([x, x], ends, color=FAINT, linewidth=0.5 * canvas.factor, zorder=2.5)
 
 
+def _widen_for_formulas(view: ModelView, layout: TreeLayout, inch: float, max_width: float, with_sample: bool) -> float:
+    """Return the inches between two ends at which the formulas of leaves fit, within the width of the figure."""
+    formulas = [text for node in layout.ends for text in _formula_lines(view, node)]
+    if not formulas:
+        return inch
+    needed = max(text_width(text, TINY) for text in formulas) / MAX_TEXT_UNITS
+    left, right, _, _ = _limits(layout, np.inf, 0.0, with_sample)
+    return max(inch, min(needed, MAX_END_INCHES, max_width / (right - left)))
+
+
+def _formula_lines(view: ModelView, node: int) -> list[str]:
+    """Return the largest terms of a linear leaf, one on each line; none for other ends."""
+    if node < view.tree.structure.n_splits:
+        return []
+    models = view.linear_leaf_terms(node, MAX_TERMS)[:1]
+    return [text for name, parts in models for text in (f"{name} = {parts[0]}", *parts[1:])]
+
+
 def end_lines(view: ModelView, node: int, letter: str | None = None) -> list[EndLine]:
     """Return the text lines below an end: its class and the next ones, or its means; then the training samples."""
     lines: list[EndLine] = []
@@ -490,9 +520,7 @@ def end_lines(view: ModelView, node: int, letter: str | None = None) -> list[End
                 lines.append((other, TINY, {"color": MUTED, "tail": f": {format_percent(part)}"}))
     if letter is not None:
         lines[0] = (f"{letter}: {lines[0][0]}", *lines[0][1:])
-    if is_leaf:
-        for name, parts in view.linear_leaf_terms(node, MAX_TERMS)[:1]:
-            lines += [(text, TINY, {}) for text in (f"{name} = {parts[0]}", *parts[1:])]
+    lines += [(text, TINY, {}) for text in _formula_lines(view, node)]
     lines.append((f"n = {view.node_weights[node]:,.6g}", TINY, {"color": MUTED}))
     if not is_leaf:  # a subtree that is not drawn
         lines.append((f"… {np.ptp(view.tree.structure.leaf_spans[node])} leaves", TINY, {"color": MUTED}))
@@ -523,9 +551,16 @@ def draw_end(
     tiny = line_height(TINY, canvas.inch)
     x, y = (left + right) / 2, lower - (1.25 if ticks else 0.25) * tiny
     draw_bars(canvas, outline, view.bar_heights[node], view.class_names if ticks else [], 0.75 * tiny)
+    formula = set(_formula_lines(view, node))  # all of it in one size
+    widest = max((text_width(text, TINY) for text in formula), default=0.0) / (MAX_TEXT_UNITS * canvas.inch)
+    scale = float(np.clip(1 / max(widest, 1e-9), MIN_TEXT_SCALE, 1.0))
     for text, size, style in end_lines(view, node, letter):
         height = line_height(size, canvas.inch)
-        canvas.write(x, y - height / 2, text, size, max_width=0.92, **style)
+        if text in formula:
+            shown = truncate_text(text, MAX_TEXT_UNITS * canvas.inch, size * scale)
+            canvas.write(x, y - height / 2, shown, size * scale, **style)
+        else:
+            canvas.write(x, y - height / 2, text, size, max_width=MAX_TEXT_UNITS, **style)
         y -= height
     if marked:
         canvas.draw_frame(

@@ -169,7 +169,7 @@ def _score_classes(view: ModelView, rows: ReportRows | None, trained: float) -> 
     return {
         "hard": None if truth is None else float(np.mean(~truth.wrong)),
         "soft": _score_soft(view, truth) if has_soft and truth is not None else None,
-        "training": float(correct / trained) if trained else None,
+        "training": float(correct / trained) if trained and not tree.is_linear else None,  # counts know no formulas
         **_score_probabilities(view, truth),
     }
 
@@ -484,11 +484,12 @@ def _class_figures(values: dict[str, Any]) -> list[tuple[str, str, str]]:
         return unknown if summary[name] is None else f"{summary[name]:.3f}"
 
     soft = ("Accuracy, soft", _percent(summary["soft"]), f"all paths, γ = {summary['steepness']:.3g}")
+    training = ("Accuracy in training", _percent(summary["training"]), "crisp, from its leaf counts")
     return [
         ("Accuracy, crisp", _percent(summary["hard"]), f"one path, {rows}"),
         *([soft] if summary["soft"] is not None else []),
         ("Baseline", _percent(majority), f"always {_truncate(values['classes'][baseline['class']], 24)}"),
-        ("Accuracy in training", _percent(summary["training"]), "crisp, from its leaf counts"),
+        *([training] if summary["training"] is not None else []),
         ("Log loss", number("log_loss"), "crisp, mean of −log p in nats"),
         ("Brier score", number("brier_score"), "crisp, from 0 to 2"),
         ("Calibration error", number("calibration_error"), "crisp, confidence against truth"),
