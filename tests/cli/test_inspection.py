@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import crisptree
+import crisptree.plots.style
 from tests.cli.running import QUICK, done, run
 from tests.encoding.writers import write
 from tests.report.conftest import data_of, unpacked
@@ -50,6 +51,22 @@ def test_wrong_use_of_plot_is_reported(shop, tmp_path):
         result = run("plot", shop.model, *arguments)
         assert result.exit_code == 2
         assert said in " ".join(result.text.replace("│", " ").split())
+
+
+def test_confusion_matrices_of_many_classes_are_large_enough_for_their_names(tmp_path, monkeypatch):
+    X = np.arange(260.0)
+    rows = pa.table({"x": X, "y": [f"class number {int(value) // 10}" for value in X]})
+    table = write(rows, tmp_path / "t.csv")
+    done("fit", table, "-t", "y", "-o", tmp_path / "m.crisp", *QUICK)
+    drawn = []
+    save_figure = crisptree.plots.style.save_figure
+    monkeypatch.setattr(
+        "crisptree.plots.style.save_figure", lambda axes, *more: drawn.append(axes) or save_figure(axes, *more)
+    )
+    done("plot", tmp_path / "m.crisp", "--kind", "confusion", "--data", table, "-o", tmp_path / "c.png", "--dpi", "40")
+    (axes,) = drawn
+    assert axes.figure.get_size_inches().min() > 10
+    assert {label.get_rotation() for label in axes.get_xticklabels()} == {90.0}
 
 
 def test_the_report_is_one_page_about_the_model_and_the_table(shop, tmp_path):

@@ -88,3 +88,10 @@ def test_inspect_report_and_plots_accept_regression(priced_shop):
     done("plot", model, "--kind", "residuals", "--data", table, "-o", folder / "residuals.svg")
     refused = run("plot", model, "--kind", "confusion", "--data", table, "-o", folder / "c.svg")
     assert "is for classification" in refused.text
+
+
+def test_residuals_of_many_rows_are_drawn_alike_every_time(priced_shop, tmp_path):
+    table = priced(tmp_path / "many.csv", n=1200, seed=1)  # of more than 1,000 rows a sample is drawn
+    for name in ("first.png", "second.png"):
+        done("plot", priced_shop[2], "--kind", "residuals", "--data", table, "-o", tmp_path / name, "--dpi", "40")
+    assert (tmp_path / "first.png").read_bytes() == (tmp_path / "second.png").read_bytes()

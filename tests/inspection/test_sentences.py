@@ -110,6 +110,22 @@ def test_a_split_on_levels_of_one_category_is_a_set_of_them():
     assert any(f"split 0, 200 rows: plan {levels}?" in export.text(model) for levels in ("in {a, d}", "not in {a, d}"))
 
 
+def test_splits_on_levels_do_not_shorten_the_sums_of_a_path(monkeypatch):
+    plans = ["a", "b", "c", "d", "e"]
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"plan": rng.choice(plans, 200), "fee": rng.normal(size=200), "age": rng.normal(size=200)})
+    model = CrispTreeClassifier(max_depth=1, **AXIS).fit(frame, frame["fee"] > 0)
+    model.tree_ = written(
+        TreeStructure([~0, ~1], [1, ~2]),
+        [[1.0, -1.0, -1.0, 1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0, 3.0, 2.0]],
+        [0.0, 0.0],
+        [0, 1, 0],
+    ).tree_
+    monkeypatch.setattr("crisptree.inspection.sentences.MAX_TERMS_ON_PATH", 2)
+    assert describe_path(view_model(model, "this"), 2, terms=2).startswith("plan in {a, d} and ")
+    assert describe_path(view_model(model, "this"), 2, terms=2).count("×") == 2
+
+
 def test_levels_and_whole_numbers_stand_in_one_sentence(table):
     X, y = table
     model = CrispTreeClassifier.readable(max_features_per_split=1, leaf_model="constant", random_state=0).fit(X, y)

@@ -38,6 +38,12 @@ KINDS_WITH_ROWS = ("confusion", "regions", "residuals")
 MAX_ANNOTATED_CLASSES = 40
 """With more classes the counts of a confusion matrix would be too small to read."""
 
+MIN_CONFUSION_INCHES, INCHES_PER_CLASS, MAX_CONFUSION_INCHES = 4.8, 0.42, 13.0
+"""Size of the figure of a confusion matrix."""
+
+MAX_LETTERS_ABREAST = 3
+"""Longer names of classes are written vertically below a confusion matrix."""
+
 
 def inspect(
     model: options.Model,
@@ -287,23 +293,34 @@ def _draw(kind: str, model: Any, size: dict[str, Any], rows: LabelledRows | None
     from sklearn.metrics import ConfusionMatrixDisplay, PredictionErrorDisplay
 
     from crisptree import plots
+    from crisptree.plots.style import new_axes
 
     if kind == "weights":
         return plots.plot_weights(model).flat[0]
     if rows is None:
         return plots.plot_tree(model, **size)
     if kind == "residuals":
-        predicted = model.predict(rows.X)
-        return PredictionErrorDisplay.from_predictions(rows.y, predicted, kind="actual_vs_predicted").ax_
+        how: dict[str, Any] = {"kind": "actual_vs_predicted", "random_state": 0}  # which draws 1,000 rows
+        return PredictionErrorDisplay.from_predictions(rows.y, model.predict(rows.X), **how).ax_
     if is_regressor(model):
         raise TableError(f"--kind {kind} is for classification; the model is a regression. Draw its residuals instead.")
     X, y = rows.of_known_classes(model.classes_)
     if kind == "regions":
         return plots.plot_regions(model, X, y, feature_names=model.preprocessing_.feature_names)
     names = [str(label).replace("$", r"\$") for label in model.classes_]
-    how: dict[str, Any] = {"labels": model.classes_, "display_labels": names, "colorbar": False}
-    few = len(names) <= MAX_ANNOTATED_CLASSES
-    return ConfusionMatrixDisplay.from_predictions(y, model.predict(X), **how, include_values=few).ax_
+    side = min(max(MIN_CONFUSION_INCHES, INCHES_PER_CLASS * len(names) + 1), MAX_CONFUSION_INCHES)
+    how = {
+        "labels": model.classes_,
+        "display_labels": names,
+        "colorbar": False,
+        "include_values": len(names) <= MAX_ANNOTATED_CLASSES,
+        "text_kw": {"fontsize": 7},
+        "xticks_rotation": "vertical" if max(map(len, names)) > MAX_LETTERS_ABREAST else "horizontal",
+        "ax": new_axes(None, (side, side)),
+    }
+    axes = ConfusionMatrixDisplay.from_predictions(y, model.predict(X), **how).ax_
+    axes.tick_params(labelsize=8)
+    return axes
 
 
 @with_options()

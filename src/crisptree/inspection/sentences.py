@@ -275,21 +275,30 @@ def _make_level_condition(
     return LevelCondition(column.name, tuple(levels), allowed, relation)
 
 
+def _is_partial(condition: Condition) -> bool:
+    return isinstance(condition, SumCondition) and bool(condition.more)
+
+
 def describe_path(view: ModelView, leaf: int, terms: int | None = 3, decimals: int = 3) -> str:
     """Describe the rows that reach a leaf; conditions on one column or sum are merged. Empty for a tree of one leaf.
 
     The more sums there are that have further terms, the fewer terms of these are shown.
     """
-    path = list(view.tree.structure.path(leaf))
-    n_terms = np.count_nonzero(require_linear_splits(view.tree, "a sentence").weight, axis=1)
-    is_long = {split: terms is not None and n_terms[split] > terms for split, _ in path}
-    fewer = terms and min(terms, max(1, MAX_TERMS_ON_PATH // max(1, sum(is_long.values()))))
+
+    def conditions(shown: int | None) -> list[tuple[int, Condition]]:
+        return [
+            (split, make_condition(view, split, goes_right=goes_right, terms=shown, decimals=decimals))
+            for split, goes_right in view.tree.structure.path(leaf)
+        ]
+
+    path = conditions(terms)
+    n_partial = sum(_is_partial(condition) for _, condition in path)
+    if terms and n_partial * terms > MAX_TERMS_ON_PATH:
+        shorter = conditions(max(1, MAX_TERMS_ON_PATH // n_partial))
+        path = [short if _is_partial(whole[1]) else whole for whole, short in zip(path, shorter, strict=True)]
     merged: dict[Any, Any] = {}
-    for split, goes_right in path:
-        shown = fewer if is_long[split] else terms
-        condition = make_condition(view, split, goes_right=goes_right, terms=shown, decimals=decimals)
-        is_partial = isinstance(condition, SumCondition) and condition.more
-        key = split if is_partial else (type(condition), condition.name)
+    for split, condition in path:
+        key = split if _is_partial(condition) else (type(condition), condition.name)
         merged[key] = merged[key].merge(condition) if key in merged else condition
     return " and ".join(map(str, merged.values()))
 
