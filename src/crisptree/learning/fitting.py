@@ -185,7 +185,7 @@ def finetune_tree(
     plan, tree = spec.finetuning, greedy.tree
     common: dict[str, Any] = {"generator": context.generator, "on_epoch": context.on_epoch}
     common |= {"validation": validation, "patience": spec.patience, "zeros": zeros, "signs": context.signs}
-    common |= {"leaf_penalty": spec.leaf_penalty, "row_weight": spec.row_weight}
+    common |= {"leaf_penalty": spec.leaf_penalty, "row_weight": spec.row_weight, "trains_models": spec.trains_models}
     best = finetune(tree, context.source, plan, prior_counts=prior_counts, **common)
     best = greedy if best.tree is tree else best  # with the γ that it was grown with
     if zeros is None and context.constraints is not None and context.constraints.removes_weights:

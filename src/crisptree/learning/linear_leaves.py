@@ -27,7 +27,7 @@ from crisptree.equations.leaves import (
 )
 from crisptree.inference import FlatTree, route_rows
 from crisptree.inference.flat_tree import group_by_leaf
-from crisptree.learning.samples import RowSet, Samples, Source, SummedRows, SummedTask, TrainingTask
+from crisptree.learning.samples import RowSet, RowSource, Samples, Source, SummedRows, SummedTask, TrainingTask
 from crisptree.persistence.checkpoints import Arrays, Record
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Target
@@ -398,7 +398,7 @@ def linear_score(
     return float(np.average(scores, weights=validation.weight.double().cpu().numpy()))
 
 
-def can_train(structure: TreeStructure, samples: Samples) -> bool:
+def can_train(structure: TreeStructure, samples: RowSource) -> bool:
     """Return True if the responsibilities of all leaves for all rows fit into memory."""
     return structure.n_leaves * len(samples) <= MAX_SHARES
 

@@ -430,6 +430,7 @@ def finetune(
     signs: Tensor | None = None,
     leaf_penalty: float | None = None,
     row_weight: float = 1.0,
+    trains_models: bool = True,
     prior_counts: Tensor | None = None,
 ) -> TrainedTree:
     """Train the whole tree from where it stands; of a large one the upper levels first, if the plan requires it.
@@ -455,7 +456,10 @@ def finetune(
         Constraints of the weights; see ``TrainState``.
     leaf_penalty, row_weight : float, optional
         λ of linear models in the leaves, which are trained alternately with the splits, and the mean weight of a row in
-        the units of λ. Rows that are summed over train and score constant leaves.
+        the units of λ.
+    trains_models : bool, default=True
+        False where linear models come after the splits, as they do where rows are summed over: leaves then train and
+        score as constants.
     prior_counts : Tensor of shape (n_leaves, n_statistics), optional
         Leaf statistics of previous rows, which are added to those of every epoch of the whole tree.
     """
@@ -468,9 +472,10 @@ def finetune(
         if stopped_at is not None:
             return TrainedTree(tree, stopped_at)
     score: Callable[[Tree, Any, Any], float] = hard_score
-    if isinstance(samples, Samples) and leaf_penalty is not None:
+    trains_models = trains_models and isinstance(samples, Samples)
+    if trains_models and leaf_penalty is not None:
         score = partial(linear_score, penalty=leaf_penalty, row_weight=row_weight)
-    if leaf_penalty is not None and not (isinstance(samples, Samples) and can_train(tree.structure, samples)):
+    if leaf_penalty is not None and not (trains_models and can_train(tree.structure, samples)):
         leaf_penalty = None  # the models come once the splits are trained; growth may have seen residuals
         tree = replace(tree, leaves=tree.hard_tables(samples.hard_counts(tree).to(tree.leaves)))
     state = WholeTree(tree, samples, zeros, signs, leaf_penalty, row_weight)

@@ -356,6 +356,8 @@ class Spec:
         How many features a split may ask, drawn for each, or the patch of the image; None lets it ask all.
     leaf_penalty : float or None
         λ of linear models in the leaves; None where leaves are constant.
+    trains_models : bool
+        Whether these models train alternately with the splits if memory allows, or come after them.
     grows_on_residuals : bool
         Whether a regression tree grows on the residuals of one linear model of all rows.
     has_branch_models : bool
@@ -382,6 +384,7 @@ class Spec:
     constraints: Constraints = field(default_factory=Constraints)
     n_drawn: int | Patch | None = None
     leaf_penalty: float | None = None
+    trains_models: bool = True
     grows_on_residuals: bool = False
     has_branch_models: bool = False
     row_weight: float = 1.0

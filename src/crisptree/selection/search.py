@@ -27,7 +27,7 @@ from crisptree.inference.flat_tree import has_linear_leaves
 from crisptree.learning.fitting import resolve_device
 from crisptree.learning.linear_leaves import LeafRows
 from crisptree.learning.options import ADAM, LBFGS, Plan, Spec
-from crisptree.learning.samples import RowSet, TrainingTask
+from crisptree.learning.samples import RowSet, SummedTask, TrainingTask
 from crisptree.selection.candidates import (
     CONSTRAINTS_OF_SPLITS,
     FIRST_DEPTH,
@@ -172,7 +172,9 @@ def resolve(
         def select() -> tuple[dict[str, Any], list[Trial]]:
             assert rows is not None
             with listen() as on_trial:
-                return CandidateSearch(parameters, rows, evaluator, image_shape, seed, source, on_trial).run()
+                # Trials train as the fit will: where it sums over rows, models come after the splits.
+                how = {"trains_models": not isinstance(task, SummedTask)}
+                return CandidateSearch(parameters, rows, evaluator, image_shape, seed, source, on_trial, **how).run()
 
         selected, trials = task.compute_once(select)
     limited = resolve_depth(parameters, task.target.name)
@@ -199,11 +201,14 @@ class CandidateSearch:
         seed: int,
         source: npt.NDArray[np.intp] | None = None,
         on_trial: TrialCallback = lambda trial, fraction: None,
+        *,
+        trains_models: bool = True,
     ) -> None:
         self.has_free_depth = is_auto(parameters, "max_depth")
         self.parameters = resolve_depth(parameters, task.target.name)
         self.task, self.evaluator, self.image_shape = task, evaluator, image_shape
         self.seed, self.source, self.on_trial = seed, source, on_trial
+        self.trains_models = trains_models
         self.is_thorough = parameters.get("effort") == "thorough"
         self.target, self.is_sparse = task.target, task.is_sparse
         self.max_depth: int | None = self.parameters["max_depth"]
@@ -397,7 +402,8 @@ class CandidateSearch:
             seed=self.seed,
             is_small_table=task.is_small_table,
         )
-        spec = replace(spec, n_init=min(spec.n_init, TRIAL_STARTS + self.is_thorough))
+        n_init = min(spec.n_init, TRIAL_STARTS + self.is_thorough)
+        spec = replace(spec, n_init=n_init, trains_models=self.trains_models)
         return shorten_training(spec, TRIAL_EPOCHS) if self.shortens_training(task) else spec
 
 
