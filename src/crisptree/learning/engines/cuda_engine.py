@@ -587,7 +587,7 @@ class CudaEngine:
         self.graph: torch.cuda.CUDAGraph | None = None
         own = self.workspace
         stream = torch.cuda.current_stream(own.device) if own.device.type == "cuda" else None
-        shape = own.n_slots if state.is_whole_tree else None
+        shape = (own.n_slots, plan.batch_size, len(samples)) if state.is_whole_tree else None  # of matrix products
         self.kind = type(own), own.kernel_key, shape, own.reads_in_place, own.zeros is None, stream
 
     def epoch(self, settings: EpochSettings, order: Tensor) -> PendingEpoch:
