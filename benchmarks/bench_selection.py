@@ -262,8 +262,8 @@ def make_replay(rules: dict[str, Rule], selections: dict[str, Values]) -> type[s
     class Replay(search.CandidateSearch):
         rule = rules[DEFAULT]
 
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
+        def __init__(self, *arguments: Any, **how: Any) -> None:
+            super().__init__(*arguments, **how)
             self.arguments, self.evaluator = arguments, Remembering(self.evaluator)
             self.parameters = self.parameters | {"l2": "auto"}
 
